@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use journal::HistoryRow;
-use marks::delivery::State;
+use marks::delivery::{Delivery, State};
 use marks::fencing::Fencing;
 use marks::mark::MarkRow;
 use marks::sighting::{Sighting, Witness};
@@ -36,21 +36,6 @@ pub struct Moment {
     pub by: String,
 }
 
-/// How far a delivery has come.
-#[derive(Clone, Debug)]
-pub struct Tries {
-    /// Its route.
-    pub route: String,
-    /// Its state.
-    pub state: State,
-    /// Attempts so far.
-    pub attempts: u32,
-    /// When the last one was.
-    pub last_at: Option<Timestamp>,
-    /// When it ended.
-    pub ended_at: Option<Timestamp>,
-}
-
 /// Everything that speaks of an outage.
 #[derive(Clone, Copy, Debug)]
 pub struct Outage<'a> {
@@ -63,7 +48,7 @@ pub struct Outage<'a> {
     /// Its history, in the order of writing.
     pub history: &'a [HistoryRow],
     /// Its deliveries.
-    pub tries: &'a [Tries],
+    pub deliveries: &'a [Delivery],
 }
 
 impl Outage<'_> {
@@ -77,7 +62,7 @@ impl Outage<'_> {
         }));
         let seen = |sighting: &Sighting| moment(sighting.at, "seen", None, of_sighting(sighting));
         all.extend(self.sightings.iter().map(seen));
-        all.extend(grouped(self.history, self.tries));
+        all.extend(grouped(self.history, self.deliveries));
         // What was written in one go stays in the order of writing.
         all.sort_by_key(|one| one.at);
         let failed = self.mark.failure_time;
@@ -118,7 +103,7 @@ fn moment(at: Timestamp, event: &str, route: Option<&str>, what: String) -> Mome
 }
 
 /// The history, with every uninterrupted series of attempts as one line for each route.
-fn grouped(history: &[HistoryRow], tries: &[Tries]) -> Vec<Moment> {
+fn grouped(history: &[HistoryRow], deliveries: &[Delivery]) -> Vec<Moment> {
     let is_attempt = |row: &HistoryRow| row.route.is_some() && ATTEMPTS.contains(&row.event.as_str());
     let blocks = history.chunk_by(|one, other| is_attempt(one) && is_attempt(other));
     let mut lines = Vec::new();
@@ -127,7 +112,7 @@ fn grouped(history: &[HistoryRow], tries: &[Tries]) -> Vec<Moment> {
         let (before, after) = (&history[..done], &history[done + block.len()..]);
         done += block.len();
         match block.first().is_some_and(is_attempt) {
-            true => lines.extend(series(block, before, after, tries)),
+            true => lines.extend(series(block, before, after, deliveries)),
             false => lines.extend(block.iter().map(line)),
         }
     }
@@ -140,7 +125,12 @@ fn line(row: &HistoryRow) -> Moment {
 }
 
 /// A line for each route of the block, in the order of their first attempts.
-fn series(block: &[HistoryRow], before: &[HistoryRow], after: &[HistoryRow], tries: &[Tries]) -> Vec<Moment> {
+fn series(
+    block: &[HistoryRow],
+    before: &[HistoryRow],
+    after: &[HistoryRow],
+    deliveries: &[Delivery],
+) -> Vec<Moment> {
     let mut routes: Vec<&str> = Vec::new();
     for route in block.iter().filter_map(|row| row.route.as_deref()) {
         if !routes.contains(&route) {
@@ -153,7 +143,7 @@ fn series(block: &[HistoryRow], before: &[HistoryRow], after: &[HistoryRow], tri
         let has = |rows: &[HistoryRow]| {
             rows.iter().any(|row| is_its(&row) && ATTEMPTS.contains(&row.event.as_str()))
         };
-        let delivery = tries.iter().find(|delivery| delivery.route == route);
+        let delivery = deliveries.iter().find(|delivery| delivery.route == route);
         one(route, &rows, delivery.filter(|_| !has(after)), !has(before))
     };
     routes.into_iter().filter_map(of).collect()
@@ -161,7 +151,7 @@ fn series(block: &[HistoryRow], before: &[HistoryRow], after: &[HistoryRow], tri
 
 /// One route's attempts in a row. `delivery` says how far they went, where they are its last ones; whether they are also its
 /// first ones, it says how many there were. The history has only those that were answered in another way than the one before.
-fn one(route: &str, rows: &[&HistoryRow], delivery: Option<&Tries>, is_all: bool) -> Option<Moment> {
+fn one(route: &str, rows: &[&HistoryRow], delivery: Option<&Delivery>, is_all: bool) -> Option<Moment> {
     let (first, last) = (rows.first()?, rows.last()?);
     let is_over =
         delivery.is_some_and(|delivery| matches!(delivery.state, State::Acknowledged | State::InFlight));
@@ -169,7 +159,7 @@ fn one(route: &str, rows: &[&HistoryRow], delivery: Option<&Tries>, is_all: bool
         delivery.filter(|_| is_all).map(|delivery| delivery.attempts.saturating_sub(u32::from(is_over)));
     let until = delivery.and_then(|delivery| match delivery.state {
         State::Acknowledged => delivery.ended_at,
-        _ => delivery.last_at,
+        _ => delivery.last.as_ref().map(|last| last.at),
     });
     let until = until.unwrap_or(last.at).max(last.at);
     let answers = answers(rows);
@@ -202,6 +192,8 @@ fn answers(rows: &[&HistoryRow]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use marks::delivery::Attempt;
+
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
@@ -224,13 +216,15 @@ mod tests {
         }
     }
 
-    fn delivery(route: &str, state: State, attempts: u32, last: u64) -> Tries {
+    fn delivery(route: &str, state: State, attempts: u32, last: u64) -> Delivery {
         let ended_at = (state == State::Acknowledged).then(|| at(last));
-        Tries { route: route.into(), state, attempts, last_at: Some(at(last)), ended_at }
+        let last = Some(Attempt { at: at(last), kind: "refused".into(), detail: "refused".into() });
+        let new = samples::delivery(&samples::mark_of("compute1", NOW), route);
+        Delivery { state, attempts, last, ended_at, ..new }
     }
 
-    fn texts(history: &[HistoryRow], tries: &[Tries]) -> Vec<String> {
-        grouped(history, tries)
+    fn texts(history: &[HistoryRow], deliveries: &[Delivery]) -> Vec<String> {
+        grouped(history, deliveries)
             .into_iter()
             .map(|line| format!("{} {}", line.event, line.sentence()))
             .collect()

@@ -88,8 +88,8 @@ impl Filter {
 
 /// By the same word as `status`, the page and the metrics; or by one that is narrower or wider.
 fn is_in(report: &MarkReport, word: &str) -> bool {
-    let by_hold = || report.holds.iter().any(|hold| hold.as_str() == word);
-    let narrower = match report.mark.settled {
+    let by_hold = || report.holds().iter().any(|hold| hold.as_str() == word);
+    let narrower = match report.kept.mark.settled {
         Some((how, _)) => how.as_str() == word,
         None => word == OPEN || by_hold(),
     };

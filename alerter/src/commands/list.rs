@@ -4,12 +4,12 @@ use std::io;
 use std::process::ExitCode;
 
 use journal::Journal;
-use marks::delivery::State;
+use marks::delivery::{Delivery, State};
 use marks::fencing::Fencing;
 use marks::time::Timestamp;
 
 use super::answer::{print, println_all, say};
-use super::delivery::DeliveryReport;
+use super::delivery::failure;
 use super::filter::Filter;
 use super::read::{self, Cut, sound};
 use super::report::{MarkReport, Taken};
@@ -107,55 +107,56 @@ fn of_fencing(fencing: &Fencing, why: &str) -> Line {
 fn of_mark(report: &MarkReport) -> Line {
     Line {
         rank: rank(report),
-        host: report.mark.node.to_string(),
+        host: report.kept.mark.node.to_string(),
         state: state(report),
-        failed: report.mark.failure_time,
-        deliveries: deliveries(report, brief),
+        failed: report.kept.mark.failure_time,
+        deliveries: deliveries(report),
     }
 }
 
 /// Damage and doubts come first, then what a route rejects or does not accept; what ends by itself or was decided comes later.
 fn rank(report: &MarkReport) -> u8 {
-    let is_tried = |delivery: &DeliveryReport| !delivery.state.is_final() && delivery.attempts > 0;
-    let hold = report.holds.first();
+    let is_tried = |delivery: &Delivery| !delivery.state.is_final() && delivery.attempts > 0;
+    let holds = report.holds();
+    let hold = holds.first();
     match report.stage() {
         State::Quarantined => 0,
-        _ if report.mark.settled.is_some() => 7,
+        _ if report.kept.mark.settled.is_some() => 7,
         _ if hold.is_some_and(|hold| hold.passes()) => 6,
         _ if matches!(hold, Some(Hold::Pause | Hold::Maintenance)) => 5,
         State::Held => 1,
         State::Parked => 2,
-        _ if report.deliveries.iter().any(is_tried) => 3,
+        _ if report.kept.deliveries.iter().any(is_tried) => 3,
         _ => 4,
     }
 }
 
 /// The state, and what holds the mark.
 pub(super) fn state(report: &MarkReport) -> String {
-    match report.holds.as_slice() {
-        [] if report.mark.settled.is_some() => format!("settled ({})", report.state),
+    match report.holds().as_slice() {
+        [] if report.kept.mark.settled.is_some() => format!("settled ({})", report.state()),
         [] => report.stage().as_str().to_owned(),
         holds => {
             let words: Vec<&str> = holds.iter().map(|hold| hold.as_str()).collect();
-            format!("{} ({}{})", report.state, words.join(", "), text::as_of(report))
+            format!("{} ({}{})", report.state(), words.join(", "), text::as_of(report))
         }
     }
 }
 
 /// Every route with its state, also those that only the register knows of.
-pub(super) fn deliveries(report: &MarkReport, shown: impl Fn(&DeliveryReport) -> String) -> String {
-    let mut all: Vec<String> = report.deliveries.iter().map(shown).collect();
+fn deliveries(report: &MarkReport) -> String {
+    let mut all: Vec<String> = report.kept.deliveries.iter().map(brief).collect();
     if !report.in_journal {
         all.push("known from the register".to_owned());
         let taken = |taken: &Taken| format!("{} acknowledged (by the alerter on {})", taken.route, taken.by);
         all.extend(report.acknowledged.iter().map(taken));
     }
-    all.extend(report.damaged.iter().map(|damage| format!("{} quarantined (damaged)", damage.key)));
+    all.extend(report.kept.damaged.iter().map(|damage| format!("{} quarantined (damaged)", damage.key)));
     all.join("; ")
 }
 
-fn brief(delivery: &DeliveryReport) -> String {
-    let why = delivery.failure().map(|last| format!(": {}", last.kind));
+fn brief(delivery: &Delivery) -> String {
+    let why = failure(delivery).map(|last| format!(": {}", last.kind));
     let state = match (&why, delivery.state) {
         // The state of the mark says it.
         (Some(_), State::Pending) => String::new(),
@@ -174,25 +175,26 @@ fn minute(at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
 
+    use journal::Recent;
     use marks::host::HostName;
-    use marks::mark::Settlement;
+    use marks::mark::{MarkRow, Settlement};
     use marks::register::{Cause, Scope};
 
     use super::super::merged::CLUSTER;
-    use super::super::report::HeldReport;
-    use super::super::trouble::tests::{MINUTE, delivery, proven};
+    use super::super::trouble::tests::{MINUTE, delivery, held_by, proven, with};
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
     fn in_state(host: &str, state: State) -> MarkReport {
-        MarkReport { deliveries: vec![delivery(state)], ..proven(host, MINUTE * 10) }
+        with(delivery(state), proven(host, MINUTE * 10))
     }
 
     fn held(host: &str, hold: Hold, cause: Cause) -> MarkReport {
-        let why = "x".to_owned();
-        let held = HeldReport { why, cause, since: NOW, until: None, as_of_last_run: false };
-        MarkReport { holds: vec![hold], state: "held", held: Some(held), ..in_state(host, State::Pending) }
+        let report = held_by(host, hold, "x", None, cause);
+        let failure_time = NOW - MINUTE * 10;
+        let mark = MarkRow { failure_time, ..report.kept.mark };
+        MarkReport { kept: Recent { mark, ..report.kept }, ..report }
     }
 
     fn paused(host: &str) -> MarkReport {
@@ -208,10 +210,10 @@ mod tests {
     fn all() -> Vec<Line> {
         let storm = Cause { scope: Some(Scope::Group("rack1".into())), decision: None };
         let mut settled = in_state("compute9", State::Acknowledged);
-        (settled.mark.settled, settled.state) = (Some((Settlement::Acknowledged, NOW)), "acknowledged");
+        settled.kept.mark.settled = Some((Settlement::Acknowledged, NOW));
         let long = "compute-of-a-very-long-name-in-rack-17-of-the-third-data-centre-0042";
-        let mut nameless = held("compute3", Hold::NoFqdn, Cause::default());
-        nameless.mark.fqdn = None::<HostName>;
+        let mut nameless = in_state("compute3", State::Pending);
+        nameless.kept.mark.fqdn = None::<HostName>;
         sorted(&[
             settled,
             in_state("compute1", State::Pending),

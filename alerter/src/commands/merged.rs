@@ -5,15 +5,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use journal::{Journal, JournalError};
-use marks::delivery::{Attempt, State};
+use marks::delivery::{Attempt, Delivery, State};
 use marks::fencing::Fencing;
 use marks::id::{FencingId, MarkId, NoteId};
 use marks::mark::{Doubt, MarkRow, Proof, Standing};
 use marks::register::{Acknowledgement, Decision, Entries, Entry, Key, MarkEntry, Register, Settled};
 use pacemaker::read;
 use pacemaker::register::Tools;
-
-use super::delivery::DeliveryReport;
 
 /// A poll takes about 20 ms. Nobody waits longer for what works without it too.
 pub(super) const LIMIT: Duration = Duration::from_secs(2);
@@ -195,16 +193,13 @@ fn is_strange(journal: Option<&Journal>, mark: MarkId) -> Result<bool, JournalEr
 }
 
 /// Shows a delivery as ended that another alerter has ended: what the daemon will write when it runs here.
-pub(super) fn end_elsewhere(delivery: &mut DeliveryReport, found: &Found, register: &RegisterView) {
+pub(super) fn end_elsewhere(delivery: &mut Delivery, found: &Found, register: &RegisterView) {
     let mark = found.mark.id;
     let taken = register.acknowledged(mark).into_iter().find(|taken| taken.route == delivery.route);
     let settled = register.settled(mark).filter(|_| !found.settled_here);
     let end = match (taken, settled) {
         (Some(taken), _) => (State::Acknowledged, taken.at, &taken.by),
-        (None, Some(settled)) => {
-            let has_to = delivery.required && delivery.chain.is_none();
-            (State::at_the_end(settled.how, has_to), settled.at, &settled.by)
-        }
+        (None, Some(settled)) => (State::at_the_end(settled.how, delivery.has_to()), settled.at, &settled.by),
         (None, None) => return,
     };
     let (state, at, by) = end;
@@ -215,7 +210,6 @@ pub(super) fn end_elsewhere(delivery: &mut DeliveryReport, found: &Found, regist
     let detail =
         format!("route {} is {word} by the alerter on {by}, according to the register", delivery.route);
     delivery.state = state;
-    delivery.next_due = None;
     delivery.last = Some(Attempt { at, kind: format!("{word}-elsewhere"), detail });
     delivery.ended_at = Some(at);
 }
@@ -275,8 +269,8 @@ pub(super) mod tests {
 
     use super::*;
     use crate::commands::report::report;
+    use crate::commands::text;
     use crate::commands::unmarked::{Rules, unmarked};
-    use crate::commands::{list, text};
 
     pub(in crate::commands) const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -354,8 +348,8 @@ pub(super) mod tests {
             all.iter().map(|found| (found.mark.node.to_string(), found.in_journal)).collect();
         assert_eq!(known, [("compute1".to_owned(), true), ("compute2".to_owned(), false)]);
         let stranger = report(Some(&journal), &register, &all[1]).unwrap();
-        assert_eq!((stranger.view, stranger.state, stranger.holds.len()), (CLUSTER, "open", 0));
-        assert!(stranger.deliveries.is_empty() && stranger.acknowledged[0].route == "recovery");
+        assert_eq!((stranger.view, stranger.state(), stranger.holds().len()), (CLUSTER, "open", 0));
+        assert!(stranger.kept.deliveries.is_empty() && stranger.acknowledged[0].route == "recovery");
         let alone = found(None, &register);
         assert_eq!(alone.len(), 2, "a controller that has no journal shows them too");
         assert!(alone.iter().all(|found| !found.in_journal));
@@ -416,7 +410,8 @@ pub(super) mod tests {
         journal.advance_chains(&|_| true, &|_| true, NOW).unwrap();
         let nothing = register(vec![]);
         let shown = report(Some(&journal), &nothing, &found(Some(&journal), &nothing)[0]).unwrap();
-        let line = list::deliveries(&shown, text::short);
+        let lines = shown.kept.deliveries.iter().map(|one| text::short(one, shown.steps()));
+        let line = lines.collect::<Vec<_>>().join("; ");
         let running = "recovery pending (0 attempt(s), step 1 of 2 since 2027-01-15 08:00:00Z, until 2027-01-15 08:01:00Z)";
         assert_eq!(line, format!("pager held (0 attempt(s), step 2 of 2, not its turn yet); {running}"));
         let json = serde_json::to_value(&shown).unwrap();
@@ -428,7 +423,7 @@ pub(super) mod tests {
         // The register does not say which step took it.
         let ended = register(vec![settled(&first, Settlement::Acknowledged)]);
         let shown = report(Some(&journal), &ended, &found(Some(&journal), &ended)[0]).unwrap();
-        assert!(shown.deliveries.iter().all(|delivery| delivery.state == State::Cancelled));
+        assert!(shown.kept.deliveries.iter().all(|delivery| delivery.state == State::Cancelled));
     }
 
     #[test]

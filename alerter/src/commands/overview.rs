@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use journal::{Damage, Holder, Journal, JournalError, Rows, Tried};
+use journal::{Damage, Holder, Journal, JournalError, Tried};
 use marks::fencing::Fencing;
 use marks::register::{Decision, Register};
 use marks::time::Timestamp;
@@ -25,7 +25,7 @@ use crate::control::api::Daemon;
 use crate::control::{client, decisions};
 use crate::intake::account::{self, Unaccounted};
 use crate::log;
-use crate::problem::{Kind, Level, Limits, Place, Problem};
+use crate::problem::{self, Kind, Level, Limits, Place, Problem};
 use crate::surface::headline::Headline;
 
 /// What the examples and `setup` call the alerter's resource.
@@ -243,14 +243,14 @@ fn read(
     (register, controller): (&RegisterView, &str),
     now: Timestamp,
 ) -> Result<Read, JournalError> {
-    let (rows, mut damaged) = parts(journal.map(Journal::unfinished_marks).transpose()?);
-    let (unfolded, fencings) = parts(journal.map(Journal::unfolded_fencings).transpose()?);
+    let (rows, mut damaged) = report::parts(journal.map(Journal::unfinished_marks).transpose()?);
+    let (unfolded, fencings) = report::parts(journal.map(Journal::unfolded_fencings).transpose()?);
     let is_daemon_here = matches!(sources::holder(cli, &site.store), Ok(Some(_)));
     let (mut reports, deliveries) = report::unfinished(journal, rows, register)?;
     damaged.extend(fencings.into_iter().chain(deliveries));
-    reports.iter_mut().for_each(|report| report.is_of_former_daemon(!is_daemon_here));
+    reports.iter_mut().for_each(|report| report.as_of_last_run = !is_daemon_here);
     let (settled, open): (Vec<MarkReport>, Vec<MarkReport>) =
-        reports.into_iter().partition(|report| report.mark.settled.is_some());
+        reports.into_iter().partition(|report| report.kept.mark.settled.is_some());
     let new = unmarked(journal, unfolded, register, (controller, Rules::of(site)), now)?;
     Ok(Read {
         open,
@@ -279,7 +279,7 @@ fn routes(settings: Option<&config::Settings>, daemon: Option<&Daemon>) -> Optio
 fn count(read: &Read, routes: Option<&BTreeSet<String>>, now: Timestamp) -> Status {
     let mut states: BTreeMap<&'static str, Stage> = BTreeMap::new();
     for report in &read.open {
-        let (host, at) = (&report.mark.node, report.mark.failure_time);
+        let (host, at) = (&report.kept.mark.node, report.kept.mark.failure_time);
         let stage = states.entry(report.stage().as_str()).or_insert_with(|| Stage {
             marks: 0,
             oldest_host: host.to_string(),
@@ -291,15 +291,15 @@ fn count(read: &Read, routes: Option<&BTreeSet<String>>, now: Timestamp) -> Stat
         }
     }
     let stranded = |routes: &BTreeSet<String>| {
-        read.open.iter().filter(|report| trouble::without_route(report, routes).is_some()).count()
+        trouble::here(&read.open).filter(|kept| problem::gone(kept, routes).is_some()).count()
     };
-    let oldest = trouble::waiting(&read.open).map(|report| report.mark.failure_time).min();
+    let oldest = trouble::waiting(&read.open).map(|report| report.kept.mark.failure_time).min();
     Status {
         states,
         new_fencings: read.new.len(),
         unmarked_fencings: read.elsewhere.len(),
         open: read.open.len(),
-        held: read.open.iter().filter(|report| !report.holds.is_empty()).count(),
+        held: read.open.iter().filter(|report| !report.holds().is_empty()).count(),
         without_route: routes.map(stranded),
         settled_still_tried: read.settled,
         damaged: read.damaged.len(),
@@ -309,11 +309,6 @@ fn count(read: &Read, routes: Option<&BTreeSet<String>>, now: Timestamp) -> Stat
         orders: read.orders.iter().filter_map(decisions::sentence).collect(),
         ..Status::default()
     }
-}
-
-/// The sound rows, and what is damaged.
-fn parts<T>(rows: Option<Rows<T>>) -> (Vec<T>, Vec<Damage>) {
-    rows.map_or_else(|| (Vec::new(), Vec::new()), |rows| (rows.sound, rows.damaged))
 }
 
 /// Pacemaker's name of a controller and the kernel's may differ by a domain.

@@ -15,7 +15,7 @@ use super::report::{self, MarkReport, Story};
 use super::sources::{Sources, reader};
 use super::{gone, terminal, text};
 use crate::cli::{self, Cli};
-use crate::outage::{Outage, Tries};
+use crate::outage::Outage;
 
 /// At most so many marks are read where only some of the settled ones are wanted.
 const MOST_READ: u32 = 1_000_000;
@@ -143,13 +143,12 @@ fn story(sources: &Sources, found: &Found, report: MarkReport) -> Result<Story, 
     let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
     let history = journal.map(|journal| journal.history(&filter)).transpose()?;
     let history = history.map_or_else(Vec::new, |rows| rows.sound);
-    let tries: Vec<Tries> = report.deliveries.iter().map(Tries::from).collect();
     let outage = Outage {
-        mark: &report.mark,
+        mark: &report.kept.mark,
         fencings: &fencings,
         sightings: &sightings,
         history: &history,
-        tries: &tries,
+        deliveries: &report.kept.deliveries,
     };
     let timeline = outage.timeline();
     Ok(Story { timeline, vouched: merged::vouched(found), fencings, history, report })

@@ -2,54 +2,63 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use journal::{Damage, HeldMark, HistoryRow, Journal, JournalError, Rows};
+use journal::{Damage, HeldMark, HistoryRow, Journal, JournalError, Recent, Rows};
 use marks::delivery::{Delivery, State};
 use marks::fencing::Fencing;
 use marks::id::MarkId;
 use marks::mark::MarkRow;
-use marks::register::{Acknowledgement, Cause};
+use marks::register::Acknowledgement;
 use marks::time::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use super::delivery::{ChainReport, DeliveryReport};
+use super::delivery::DeliveryReport;
 use super::merged::{self, Found, RegisterView};
-use crate::outage::{Moment, Tries};
-use crate::policy::{self, Hold};
-use crate::problem::{DeliverySight, Finding};
+use crate::outage::Moment;
+use crate::policy::Hold;
+use crate::problem;
 
-/// One mark with its deliveries.
-#[derive(Debug, Serialize)]
+/// One mark as it is known here.
+#[derive(Debug)]
 pub(super) struct MarkReport {
+    /// What the journal has of it; of a mark that only the register knows, no more than the mark.
+    pub(super) kept: Recent,
     /// `cluster`, or `local view`: this controller's word alone.
     pub(super) view: &'static str,
     /// Whether this controller's journal knows it; else only the register does.
     pub(super) in_journal: bool,
-    #[serde(flatten)]
-    pub(super) mark: MarkRow,
-    /// `open`, `held`, or how it was settled.
-    pub(super) state: &'static str,
-    pub(super) holds: Vec<Hold>,
-    /// What the policy says of the first of its holds; absent where it holds nothing.
-    pub(super) held: Option<HeldReport>,
     pub(super) fence_count: u32,
-    pub(super) deliveries: Vec<DeliveryReport>,
-    pub(super) damaged: Vec<Damage>,
     /// The routes of which the register says that they took it.
     pub(super) acknowledged: Vec<Taken>,
+    /// No daemon runs here: what holds it is what the last one that did has said.
+    pub(super) as_of_last_run: bool,
+}
+
+/// The same for programs.
+#[derive(Serialize)]
+struct MarkLine<'a> {
+    view: &'static str,
+    in_journal: bool,
+    #[serde(flatten)]
+    mark: &'a MarkRow,
+    state: &'static str,
+    holds: Vec<Hold>,
+    /// What the policy says of the first of its holds; absent where it holds nothing.
+    held: Option<HeldLine<'a>>,
+    fence_count: u32,
+    deliveries: Vec<DeliveryReport<'a>>,
+    damaged: &'a [Damage],
+    acknowledged: &'a [Taken],
 }
 
 /// Why the policy holds a mark.
-#[derive(Debug, Serialize)]
-pub(super) struct HeldReport {
+#[derive(Serialize)]
+struct HeldLine<'a> {
     /// One sentence.
-    pub(super) why: String,
-    #[serde(skip)]
-    pub(super) cause: Cause,
-    pub(super) since: Timestamp,
+    why: &'a str,
+    since: Timestamp,
     /// When it ends by itself, where that is known.
-    pub(super) until: Option<Timestamp>,
-    /// No daemon runs here: it is what the last one that did has said.
-    pub(super) as_of_last_run: bool,
+    until: Option<Timestamp>,
+    as_of_last_run: bool,
 }
 
 /// A route that took a mark, as the register says.
@@ -86,29 +95,30 @@ pub(super) fn unfinished(
     register: &RegisterView,
 ) -> Result<(Vec<MarkReport>, Vec<Damage>), JournalError> {
     let found = maybe_unfinished(journal, rows, register)?;
-    let Some(journal) = journal else {
-        return Ok((found.iter().map(|found| elsewhere(register, found)).collect(), Vec::new()));
-    };
-    let (kept, mut holds) = (journal.open_deliveries()?, journal.holds()?);
+    let (sound, damaged) = parts(journal.map(Journal::open_deliveries).transpose()?);
+    let mut holds = journal.map(Journal::holds).transpose()?.unwrap_or_default();
     let mut deliveries: BTreeMap<MarkId, Vec<Delivery>> = BTreeMap::new();
-    kept.sound.into_iter().for_each(|delivery| deliveries.entry(delivery.mark).or_default().push(delivery));
-    let mut reports = Vec::new();
-    for found in &found {
-        let id = found.mark.id;
-        let is_its = |damage: &&Damage| damage.key.starts_with(&id.to_string());
-        let rows = Rows {
-            sound: deliveries.remove(&id).unwrap_or_default(),
-            damaged: kept.damaged.iter().filter(is_its).cloned().collect(),
+    sound.into_iter().for_each(|delivery| deliveries.entry(delivery.mark).or_default().push(delivery));
+    let mut report = |found: &Found| {
+        let mark = found.mark.clone();
+        let is_its = |damage: &&Damage| damage.key.starts_with(&mark.id.to_string());
+        let kept = Recent {
+            deliveries: deliveries.remove(&mark.id).unwrap_or_default(),
+            damaged: damaged.iter().filter(is_its).cloned().collect(),
+            held: holds.remove(&mark.id).filter(|_| mark.settled.is_none()),
+            mark,
         };
-        let report = match found.in_journal {
-            true => here(register, found, rows, 0, holds.remove(&id)),
-            false => elsewhere(register, found),
-        };
-        reports.push(report);
-    }
+        MarkReport::of(register, found, kept, if found.in_journal { 0 } else { fencings(register, found) })
+    };
+    let mut reports: Vec<MarkReport> = found.iter().map(&mut report).collect();
     // The register may say of some that they have ended elsewhere.
     reports.retain(MarkReport::is_unfinished);
-    Ok((reports, kept.damaged))
+    Ok((reports, damaged))
+}
+
+/// The sound rows, and what is damaged.
+pub(super) fn parts<T>(rows: Option<Rows<T>>) -> (Vec<T>, Vec<Damage>) {
+    rows.map_or_else(|| (Vec::new(), Vec::new()), |rows| (rows.sound, rows.damaged))
 }
 
 /// Marks of which something may still be to be done, oldest first.
@@ -124,82 +134,6 @@ pub(super) fn maybe_unfinished(
     merged::marks(journal, rows, register, |mark| mark.settled.is_none() || here.contains(&mark.id))
 }
 
-impl MarkReport {
-    pub(super) fn is_unfinished(&self) -> bool {
-        let is_open = |delivery: &DeliveryReport| !delivery.state.is_final();
-        self.mark.settled.is_none() || self.deliveries.iter().any(is_open) || !self.damaged.is_empty()
-    }
-
-    /// What the policy holds comes behind the doubts about the mark itself.
-    fn add_hold(&mut self, held: Option<HeldMark>) {
-        let Some(held) = held else { return };
-        self.holds.extend(held.words.iter().filter_map(|word| Hold::parse(word)));
-        self.state = "held";
-        let HeldMark { why, cause, since, until, .. } = held;
-        self.held = Some(HeldReport { why, cause, since, until, as_of_last_run: false });
-    }
-
-    /// Says of what the policy holds whether it is of a daemon that does not run any more.
-    pub(super) fn is_of_former_daemon(&mut self, is_former: bool) {
-        if let Some(held) = &mut self.held {
-            held.as_of_last_run = is_former;
-        }
-    }
-
-    /// The first of what holds it. A doubt stands in the mark's own row, and the policy has no say in it.
-    pub(super) fn hold(&self) -> Option<Finding> {
-        let first = *self.holds.first()?;
-        let held = self.held.as_ref().filter(|_| !first.is_doubt());
-        let by_policy =
-            |held: &HeldReport| Finding::held(first, &held.why, &held.cause, held.since, held.until);
-        Some(held.map_or_else(|| Finding::doubt(first, self.mark.made_at), by_policy))
-    }
-
-    /// Its state in one of the words that every surface uses: [`State::of_mark`].
-    pub(super) fn stage(&self) -> State {
-        if let Some((how, _)) = self.mark.settled {
-            return State::at_the_end(how, true);
-        }
-        let sight = |delivery: &DeliveryReport| (delivery.state, delivery.sight().waits_in_chain);
-        let sound = self.deliveries.iter().map(sight);
-        let damaged = self.damaged.iter().map(|_| (State::Quarantined, false));
-        State::of_open(!self.holds.is_empty(), sound.chain(damaged))
-    }
-
-    /// Whether one of the routes can still deliver it.
-    pub(super) fn can_be_notified_by(&self, routes: &BTreeSet<String>) -> bool {
-        self.deliveries.iter().any(|delivery| !delivery.state.is_final() && routes.contains(&delivery.route))
-    }
-}
-
-impl From<&DeliveryReport> for Tries {
-    fn from(delivery: &DeliveryReport) -> Self {
-        Self {
-            route: delivery.route.clone(),
-            state: delivery.state,
-            attempts: delivery.attempts,
-            last_at: delivery.last.as_ref().map(|last| last.at),
-            ended_at: delivery.ended_at,
-        }
-    }
-}
-
-impl DeliveryReport {
-    /// As the problems of marks are worked out from.
-    pub(super) fn sight(&self) -> DeliverySight<'_> {
-        let has_own_wait =
-            self.last.as_ref().zip(self.next_due).is_some_and(|(last, next_due)| next_due > last.at);
-        DeliverySight {
-            route: &self.route,
-            state: self.state,
-            is_rejected: self.state == State::Parked && has_own_wait,
-            waits_in_chain: self.waits_in_chain(),
-            exhausted_at: self.chain.as_ref().and_then(|chain| chain.exhausted_at),
-            last: self.last.as_ref(),
-        }
-    }
-}
-
 /// Collects what belongs to one mark.
 ///
 /// # Errors
@@ -209,114 +143,95 @@ pub(super) fn report(
     register: &RegisterView,
     found: &Found,
 ) -> Result<MarkReport, JournalError> {
-    let id = found.mark.id;
-    let Some(journal) = journal.filter(|_| found.in_journal) else { return Ok(elsewhere(register, found)) };
-    let (kept, count) = (journal.deliveries_of(id)?, journal.fence_count(id)?);
-    let held = if found.mark.settled.is_none() { journal.hold_of(id)? } else { None };
-    Ok(here(register, found, kept, count, held))
-}
-
-/// Of a mark that only the register knows.
-fn elsewhere(register: &RegisterView, found: &Found) -> MarkReport {
-    let count = register.first_fencing(found.mark.id).map_or(0, |_| 1);
-    assemble(register, found, Vec::new(), count)
-}
-
-/// Of a mark of this journal.
-fn here(
-    register: &RegisterView,
-    found: &Found,
-    kept: Rows<Delivery>,
-    fence_count: u32,
-    held: Option<HeldMark>,
-) -> MarkReport {
-    let mut deliveries: Vec<DeliveryReport> = kept.sound.into_iter().map(DeliveryReport::from).collect();
-    deliveries.iter_mut().for_each(|delivery| merged::end_elsewhere(delivery, found, register));
-    count_steps(&mut deliveries);
-    let mut report = assemble(register, found, deliveries, fence_count);
-    report.add_hold(held.filter(|_| found.mark.settled.is_none()));
-    MarkReport { damaged: kept.damaged, ..report }
-}
-
-/// The chain is as long as its last step says.
-fn count_steps(deliveries: &mut [DeliveryReport]) {
-    let last = deliveries.iter().filter_map(|delivery| delivery.chain.as_ref()).map(|chain| chain.step).max();
-    let chains = deliveries.iter_mut().filter_map(|delivery| delivery.chain.as_mut());
-    chains.for_each(|chain| chain.steps = last.unwrap_or(chain.step));
-}
-
-fn assemble(
-    register: &RegisterView,
-    found: &Found,
-    deliveries: Vec<DeliveryReport>,
-    fence_count: u32,
-) -> MarkReport {
-    let acknowledged: Vec<Taken> =
-        register.acknowledged(found.mark.id).into_iter().map(Taken::from).collect();
-    let holds = found.holds();
-    let state = match found.mark.settled {
-        Some((how, _)) => how.as_str(),
-        None if holds.is_empty() => "open",
-        None => "held",
+    let mark = found.mark.clone();
+    let (kept, count) = match journal.filter(|_| found.in_journal) {
+        Some(journal) => (journal.with_deliveries(mark)?, journal.fence_count(found.mark.id)?),
+        None => {
+            let kept = Recent { mark, deliveries: Vec::new(), damaged: Vec::new(), held: None };
+            (kept, fencings(register, found))
+        }
     };
-    MarkReport {
-        view: register.view(),
-        in_journal: found.in_journal,
-        mark: found.mark.clone(),
-        state,
-        holds,
-        held: None,
-        fence_count,
-        deliveries,
-        damaged: Vec::new(),
-        acknowledged,
+    Ok(MarkReport::of(register, found, kept, count))
+}
+
+/// How many fencings the register has of a mark that it alone knows.
+fn fencings(register: &RegisterView, found: &Found) -> u32 {
+    register.first_fencing(found.mark.id).map_or(0, |_| 1)
+}
+
+impl MarkReport {
+    fn of(register: &RegisterView, found: &Found, mut kept: Recent, fence_count: u32) -> Self {
+        kept.deliveries.iter_mut().for_each(|delivery| merged::end_elsewhere(delivery, found, register));
+        let acknowledged = register.acknowledged(found.mark.id).into_iter().map(Taken::from).collect();
+        let (view, in_journal) = (register.view(), found.in_journal);
+        Self { kept, view, in_journal, fence_count, acknowledged, as_of_last_run: false }
+    }
+
+    pub(super) fn is_unfinished(&self) -> bool {
+        let Recent { mark, deliveries, damaged, .. } = &self.kept;
+        let any_open = deliveries.iter().any(|delivery| !delivery.state.is_final());
+        mark.settled.is_none() || any_open || !damaged.is_empty()
+    }
+
+    /// Whether the mark of another journal is held is not known here; one that stands in the register was not when it was written.
+    pub(super) fn holds(&self) -> Vec<Hold> {
+        if self.in_journal { problem::holds(&self.kept) } else { Vec::new() }
+    }
+
+    /// `open`, `held`, or how it was settled.
+    pub(super) fn state(&self) -> &'static str {
+        match self.kept.mark.settled {
+            Some((how, _)) => how.as_str(),
+            None if self.holds().is_empty() => "open",
+            None => "held",
+        }
+    }
+
+    /// Its state in one of the words that every surface uses: [`State::of_mark`].
+    pub(super) fn stage(&self) -> State {
+        match self.in_journal {
+            true => problem::stage(&self.kept),
+            false => State::of_mark(self.kept.mark.settled.map(|(how, _)| how), false, &[]),
+        }
+    }
+
+    /// How many steps its chain has: as many as the last one says.
+    pub(super) fn steps(&self) -> u32 {
+        let steps = self.kept.deliveries.iter().filter_map(|delivery| delivery.chain);
+        steps.map(|step| step.link.step).max().unwrap_or_default()
+    }
+
+    fn line(&self) -> MarkLine<'_> {
+        let Recent { mark, deliveries, damaged, held } = &self.kept;
+        let (as_of_last_run, steps) = (self.as_of_last_run, self.steps());
+        MarkLine {
+            view: self.view,
+            in_journal: self.in_journal,
+            mark,
+            state: self.state(),
+            holds: self.holds(),
+            held: held.as_ref().map(|HeldMark { why, since, until, .. }| HeldLine {
+                why,
+                since: *since,
+                until: *until,
+                as_of_last_run,
+            }),
+            fence_count: self.fence_count,
+            deliveries: deliveries.iter().map(|one| DeliveryReport::of(one, steps)).collect(),
+            damaged,
+            acknowledged: &self.acknowledged,
+        }
     }
 }
 
-impl Found {
-    /// The holds as this controller knows them. Whether the mark of another journal is held is not known here; one that
-    /// stands in the register was not when it was written.
-    pub(super) fn holds(&self) -> Vec<Hold> {
-        if self.in_journal { policy::doubts(&self.mark) } else { Vec::new() }
+impl Serialize for MarkReport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.line().serialize(serializer)
     }
 }
 
 impl From<&Acknowledgement> for Taken {
     fn from(taken: &Acknowledgement) -> Self {
         Self { route: taken.route.clone(), at: taken.at, by: taken.by.clone() }
-    }
-}
-
-impl ChainReport {
-    fn of(delivery: &Delivery) -> Option<Self> {
-        let (step, waits) = (delivery.chain?, delivery.waits_in_chain());
-        Some(Self {
-            step: step.link.step,
-            steps: step.link.step,
-            timeout: step.link.timeout.as_secs(),
-            waits,
-            since: step.since().filter(|_| !waits),
-            until: step.until,
-            left: step.left.map(|left| left.as_secs()),
-            exhausted_at: step.exhausted_at,
-        })
-    }
-}
-
-impl From<Delivery> for DeliveryReport {
-    fn from(d: Delivery) -> Self {
-        Self {
-            chain: ChainReport::of(&d),
-            next_due: Some(d.next_due).filter(|_| d.state.may_be_sent()),
-            body: String::from_utf8_lossy(&d.body).into_owned(),
-            route: d.route,
-            required: d.required,
-            state: d.state,
-            attempts: d.attempts,
-            ambiguous: d.ambiguous,
-            last: d.last,
-            reference: d.reference,
-            ended_at: d.ended_at,
-        }
     }
 }

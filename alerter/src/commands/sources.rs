@@ -76,7 +76,7 @@ impl Sources {
     /// The reports of marks that were found.
     pub(super) fn report(&self, found: &Found) -> Result<MarkReport, JournalError> {
         let mut report = report::report(self.journal.as_ref(), &self.register, found)?;
-        report.is_of_former_daemon(!self.is_daemon_here);
+        report.as_of_last_run = !self.is_daemon_here;
         Ok(report)
     }
 }

@@ -44,10 +44,10 @@ pub(super) fn run(cli: &Cli, options: &cli::History) -> anyhow::Result<ExitCode>
 
 impl Summary {
     fn of(reports: &[MarkReport]) -> Self {
-        let hosts: BTreeSet<_> = reports.iter().map(|report| &report.mark.node).collect();
+        let hosts: BTreeSet<_> = reports.iter().map(|report| &report.kept.mark.node).collect();
         let mut states = BTreeMap::new();
         for report in reports {
-            *states.entry(report.state).or_default() += 1;
+            *states.entry(report.state()).or_default() += 1;
         }
         let mut took: Vec<u64> = reports.iter().filter_map(took).collect();
         took.sort_unstable();
@@ -74,8 +74,9 @@ impl Summary {
 
 /// Milliseconds until every required route had acknowledged it.
 fn took(report: &MarkReport) -> Option<u64> {
-    let (_, at) = report.mark.settled.filter(|(how, _)| *how == Settlement::Acknowledged)?;
-    u64::try_from(at.since(report.mark.failure_time).as_millis()).ok()
+    let mark = &report.kept.mark;
+    let (_, at) = mark.settled.filter(|(how, _)| *how == Settlement::Acknowledged)?;
+    u64::try_from(at.since(mark.failure_time).as_millis()).ok()
 }
 
 /// The value of a sorted list that so many of a hundred do not exceed, by nearest rank; none of an empty list.
@@ -94,8 +95,8 @@ mod tests {
     fn outages_are_counted_by_how_they_ended() {
         let ended = |host: &str, how: Settlement, seconds| {
             let mut report = proven(host, MINUTE * 10);
-            let at = report.mark.failure_time + Duration::from_secs(seconds);
-            (report.mark.settled, report.state) = (Some((how, at)), how.as_str());
+            let at = report.kept.mark.failure_time + Duration::from_secs(seconds);
+            report.kept.mark.settled = Some((how, at));
             report
         };
         let all = [

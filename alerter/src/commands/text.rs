@@ -4,11 +4,12 @@ pub(super) use crate::words::{short as span, utc as time};
 
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
+use marks::delivery::Delivery;
 use marks::mark::Lack;
 use marks::time::Timestamp;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::delivery::{ChainReport, DeliveryReport};
+use super::delivery::{ChainReport, failure, next_due};
 use super::report::{MarkReport, Story};
 use super::terminal::{Colour, Style, clean};
 use crate::outage::Moment;
@@ -71,32 +72,35 @@ pub(super) fn headed(rows: &[Vec<String>], style: Style) -> String {
 
 /// What the policy held when an alerter ran here last may have another state elsewhere now.
 pub(super) fn as_of(report: &MarkReport) -> &'static str {
-    let is_former = report.held.as_ref().is_some_and(|held| held.as_of_last_run);
+    let is_former = report.as_of_last_run && report.kept.held.is_some();
     if is_former { ", as of the alerter's last run here" } else { "" }
 }
 
 /// A route with its state, its attempts and its place in a chain.
-pub(super) fn short(delivery: &DeliveryReport) -> String {
-    let why = delivery.failure().map(|last| format!(", last: {}", last.kind)).unwrap_or_default();
+pub(super) fn short(delivery: &Delivery, steps: u32) -> String {
+    let why = failure(delivery).map(|last| format!(", last: {}", last.kind)).unwrap_or_default();
     let required = if delivery.required { "" } else { ", not required" };
     let (route, state) = (&delivery.route, delivery.state.as_str());
-    let chain = delivery.chain.as_ref().map(|chain| format!(", {}", step(chain))).unwrap_or_default();
+    let chain =
+        ChainReport::of(delivery, steps).map(|chain| format!(", {}", step(&chain))).unwrap_or_default();
     format!("{route} {state} ({} attempt(s){why}{required}{chain})", delivery.attempts)
 }
 
 /// What holds a mark, until when, and what to do.
 fn held(report: &MarkReport) -> String {
-    let Some(first) = report.holds.first() else { return String::new() };
+    let holds = report.holds();
+    let Some(first) = holds.first() else { return String::new() };
+    let held = report.kept.held.as_ref();
     let mut out = String::new();
-    if let Some(held) = &report.held {
+    if let Some(held) = held {
         let until = held.until.map(|at| format!(", until {} at the latest", time(at))).unwrap_or_default();
         let as_of = as_of(report);
         out += &format!("  held            since {}{until}{as_of}: {}\n", time(held.since), held.why);
     }
-    let words: Vec<&str> = report.holds.iter().map(|hold| hold.as_str()).collect();
+    let words: Vec<&str> = holds.iter().map(|hold| hold.as_str()).collect();
     out += &format!("  held by         {}\n", words.join(", "));
-    let scope = report.held.as_ref().filter(|_| !first.is_doubt()).and_then(|held| held.cause.scope.as_ref());
-    out + &format!("  what to do      {}\n", first.advice(&report.mark.id.to_string(), scope))
+    let scope = held.filter(|_| !first.is_doubt()).and_then(|held| held.cause.scope.as_ref());
+    out + &format!("  what to do      {}\n", first.advice(&report.kept.mark.id.to_string(), scope))
 }
 
 /// A step's place in its chain, and its time.
@@ -118,7 +122,7 @@ fn step(chain: &ChainReport) -> String {
 
 /// All of `show`, at a time.
 pub(super) fn story(of: &Story, now: Timestamp) -> String {
-    let (report, mark) = (&of.report, &of.report.mark);
+    let (report, mark) = (&of.report, &of.report.kept.mark);
     let reported =
         mark.fqdn.as_ref().map_or(
             "not yet: its FQDN is not known; set [hosts] domain or its name in [hosts.names]",
@@ -131,7 +135,7 @@ pub(super) fn story(of: &Story, now: Timestamp) -> String {
     let mut out = format!(
         "{}: {} ({})\n  mark            {}\n  reported as     {reported}\n  shared storage  {shared}\n  fenced at       {}\n",
         mark.node,
-        report.state,
+        report.state(),
         report.view,
         mark.id,
         time(mark.failure_time)
@@ -145,18 +149,18 @@ pub(super) fn story(of: &Story, now: Timestamp) -> String {
         let (route, at) = (&taken.route, time(taken.at));
         out += &format!("  delivery        {route} acknowledged at {at} by the alerter on {}\n", taken.by);
     }
-    for delivery in &report.deliveries {
-        out += &format!("  delivery        {}\n", short(delivery));
+    for delivery in &report.kept.deliveries {
+        out += &format!("  delivery        {}\n", short(delivery, report.steps()));
         if let Some(last) = &delivery.last {
             out += &format!("                  {}: {}\n", time(last.at), last.detail);
         }
         // A held mark goes when the hold ends; one that is due goes when its route is tried again.
-        if let Some(next) = delivery.next_due.filter(|next| *next > now && report.holds.is_empty()) {
+        if let Some(next) = next_due(delivery).filter(|next| *next > now && report.holds().is_empty()) {
             out += &format!("                  next attempt at {}\n", time(next));
         }
-        out += &format!("                  {}\n", delivery.body);
+        out += &format!("                  {}\n", String::from_utf8_lossy(&delivery.body));
     }
-    for damage in &report.damaged {
+    for damage in &report.kept.damaged {
         out +=
             &format!("  damaged         {} {}: it is not sent and not dropped\n", damage.table, damage.key);
     }

@@ -2,20 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use journal::{Damage, Tried};
+use journal::{Damage, HeldMark, Recent, Tried};
 use marks::fencing::Fencing;
 use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 
-use super::delivery::DeliveryReport;
-use super::report::{HeldReport, MarkReport};
+use super::report::MarkReport;
 use super::text::{span, time};
 use crate::control::api::Daemon;
 use crate::control::client;
 use crate::intake::account::Unaccounted;
 use crate::policy::Hold;
 use crate::policy::groups::GroupStatus;
-use crate::problem::{self, Finding, Kind, Level, Limits, Place, Problem, unaccounted};
+use crate::problem::{self, Kind, Level, Limits, Place, Problem, unaccounted};
 use crate::words::NAMED;
 
 /// All that is seen.
@@ -63,7 +62,6 @@ pub(super) fn problems(sight: &Sight<'_>) -> Vec<Problem> {
     all.extend(of_journal(sight));
     all.extend(of_daemon(sight));
     all.extend(of_stores(sight));
-    all.extend(of_running(sight));
     all.extend(of_former(sight));
     all.extend(of_marks(sight));
     all.extend(of_account(sight));
@@ -163,28 +161,12 @@ fn of_stores(sight: &Sight<'_>) -> Vec<Problem> {
         all.push(Problem::of(Kind::Register, what));
     }
     // A delivery's damage is said of its mark.
-    let is_of_mark = |row: &&Damage| sight.open.iter().any(|report| report.damaged.contains(row));
+    let is_of_mark = |row: &&Damage| sight.open.iter().any(|report| report.kept.damaged.contains(row));
     let damaged: Vec<&Damage> = sight.damaged.iter().filter(|row| !is_of_mark(row)).collect();
     if !damaged.is_empty() {
         all.push(problem::damaged(&damaged, sight.place));
     }
     all
-}
-
-/// What the daemon says, but for what is said better here.
-fn of_running(sight: &Sight<'_>) -> Vec<Problem> {
-    let is_gone = |route: &str| {
-        let gone = |report| sight.routes.and_then(|routes| without_route(report, routes));
-        sight.open.iter().filter_map(gone).any(|gone| gone.contains(&route))
-    };
-    let is_own = |one: &&Problem| match one.kind {
-        Kind::Unaccounted => false,
-        Kind::Configuration => sight.config.is_empty(),
-        Kind::Stranded => !one.route.as_deref().is_some_and(is_gone),
-        kind => kind.is_of_endpoint() || one.not_yet_news(sight.now).is_none(),
-    };
-    let problems = sight.daemon.iter().flat_map(|daemon| &daemon.problems).filter(is_own).cloned();
-    problems.map(|one| Problem { level: one.level_at(sight.now, sight.limits), ..one }).collect()
 }
 
 /// What routes said when an alerter ran here last, where none runs.
@@ -201,24 +183,26 @@ fn of_account(sight: &Sight<'_>) -> Vec<Problem> {
     unaccounted(sight.unaccounted.iter().filter(|one| !is_said(one)), sight.place.log)
 }
 
+/// What the daemon says, but for what is said better here, and what is wrong with marks.
 fn of_marks(sight: &Sight<'_>) -> Vec<Problem> {
-    let of = |report| of_mark(report, sight).into_iter().map(move |one| (&report.mark, one));
-    let mut all = problem::grouped(sight.open.iter().flat_map(of).collect(), sight.now, sight.place);
-    all.retain(|one| one.is_shown(sight.now, sight.limits));
-    for one in &mut all {
-        one.level = one.level_at(sight.now, sight.limits);
-        if one.kind == Kind::Held(Hold::Storm) {
-            one.what += &down_now(sight, one);
-        }
+    let is_own = |one: &&Problem| match one.kind {
+        Kind::Unaccounted => false,
+        Kind::Configuration => sight.config.is_empty(),
+        _ => true,
+    };
+    let own = sight.daemon.iter().flat_map(|daemon| &daemon.problems).filter(is_own);
+    let open: Vec<&Recent> = here(sight.open).collect();
+    let mut all = problem::with_marks(own, &open, sight.routes, (sight.now, sight.limits, sight.place));
+    for one in all.iter_mut().filter(|one| one.kind == Kind::Held(Hold::Storm)) {
+        one.what += &down_now(sight, one);
     }
     all.extend(of_new(sight));
     all
 }
 
-fn of_mark(report: &MarkReport, sight: &Sight<'_>) -> Vec<Finding> {
-    let gone = sight.routes.and_then(|routes| without_route(report, routes));
-    let deliveries = report.deliveries.iter().map(DeliveryReport::sight);
-    problem::of_mark(&report.mark, report.hold(), !report.damaged.is_empty(), gone.as_deref(), deliveries)
+/// Of a mark of another journal is not known what is wrong with it.
+pub(super) fn here(open: &[MarkReport]) -> impl Iterator<Item = &Recent> {
+    open.iter().filter(|report| report.in_journal).map(|report| &report.kept)
 }
 
 /// How many hosts of a stormy group are down at the moment.
@@ -226,17 +210,6 @@ fn down_now(sight: &Sight<'_>, storm: &Problem) -> String {
     let is_it = |group: &&GroupStatus| storm.subject == Some(Scope::Group(group.name.clone()).to_string());
     let group = sight.daemon.and_then(|daemon| daemon.groups.iter().find(is_it));
     group.map(|group| format!("; {} of {} are down now", group.unhealthy, group.size)).unwrap_or_default()
-}
-
-/// The routes that a mark waits for where none of them is configured; nothing where it lacks something, or where its
-/// deliveries are in another journal.
-pub(super) fn without_route<'r>(report: &'r MarkReport, routes: &BTreeSet<String>) -> Option<Vec<&'r str>> {
-    let is_sound = report.in_journal && report.mark.lacks().next().is_none() && report.damaged.is_empty();
-    if !is_sound || report.can_be_notified_by(routes) {
-        return None;
-    }
-    let open = report.deliveries.iter().filter(|delivery| !delivery.state.is_final());
-    Some(open.map(|delivery| delivery.route.as_str()).collect())
 }
 
 fn of_new(sight: &Sight<'_>) -> Option<Problem> {
@@ -259,8 +232,8 @@ fn of_new(sight: &Sight<'_>) -> Option<Problem> {
 fn of_orders(sight: &Sight<'_>) -> Vec<Problem> {
     let pauses = sight.orders.iter().filter(|order| matches!(order.about, About::Pause { .. }));
     let holds = |order: &Decision| {
-        let is_it = |held: &HeldReport| held.cause.decision == Some(order.id);
-        sight.open.iter().any(|report| report.held.as_ref().is_some_and(is_it))
+        let is_it = |held: &HeldMark| held.cause.decision == Some(order.id);
+        sight.open.iter().any(|report| report.kept.held.as_ref().is_some_and(is_it))
     };
     pauses.filter(|order| !holds(order)).map(|order| of_pause(order, sight.now)).collect()
 }
@@ -290,14 +263,14 @@ fn end_of(order: &Decision) -> String {
 /// Open marks that nothing else is said of, where they are open for too long.
 fn of_age(sight: &Sight<'_>, said: &[Problem]) -> Option<Problem> {
     let is_said = said.iter().any(|one| matches!(one.kind, Kind::NotRunning | Kind::Silent));
-    let oldest = waiting(sight.open).min_by_key(|report| report.mark.failure_time)?;
-    let (since, age) = (oldest.mark.failure_time, sight.now.since(oldest.mark.failure_time));
+    let oldest = waiting(sight.open).min_by_key(|report| report.kept.mark.failure_time)?;
+    let (since, age) = (oldest.kept.mark.failure_time, sight.now.since(oldest.kept.mark.failure_time));
     // An operator may give a critical age that is below the warning's default.
     if is_said || age < sight.limits.warning.min(sight.limits.critical) {
         return None;
     }
     let level = if age >= sight.limits.critical { Level::Critical } else { Level::Warning };
-    let host = oldest.mark.node.to_string();
+    let host = oldest.kept.mark.node.to_string();
     let what = format!("{host} has waited to be reported for {}, since {}", span(age), time(since));
     let then = format!("run `nova-host-alerter show {host}` for the answer to each attempt");
     Some(Problem { level, hosts: vec![host], since: Some(since), then, ..Problem::of(Kind::Old, what) })
@@ -307,7 +280,7 @@ fn of_age(sight: &Sight<'_>, said: &[Problem]) -> Option<Problem> {
 pub(super) fn waiting(open: &[MarkReport]) -> impl Iterator<Item = &MarkReport> {
     open.iter().filter(|report| {
         let by_decision = |hold: &Hold| !hold.is_doubt() && !hold.passes();
-        report.mark.settled.is_none() && !report.holds.iter().any(by_decision)
+        report.kept.mark.settled.is_none() && !report.holds().iter().any(by_decision)
     })
 }
 

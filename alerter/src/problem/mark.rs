@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use journal::Damage;
-use marks::delivery::{Attempt, Delivery, RETURN, State};
+use journal::{Damage, Recent};
+use marks::delivery::{Delivery, RETURN, State};
 use marks::mark::MarkRow;
-use marks::register::{Cause, Scope};
+use marks::register::Scope;
 use marks::time::Timestamp;
 
-use super::{Kind, Level, Place, Problem, typeable};
+use super::{Kind, Level, Limits, Place, Problem, typeable};
 use crate::policy::{self, Hold};
 use crate::words::{NAMED, named, named_up_to, release_of_held, utc};
 
@@ -17,39 +17,9 @@ const REJECTED: usize = 10;
 /// The failure of a chain's last step that never answered.
 const TIMEOUT: &str = "timeout";
 
-/// A delivery as it is seen.
-#[derive(Clone, Copy, Debug)]
-pub struct DeliverySight<'a> {
-    /// Its route.
-    pub route: &'a str,
-    /// Where it stands.
-    pub state: State,
-    /// Whether its endpoint has rejected this mark itself.
-    pub is_rejected: bool,
-    /// Whether it is held because it is another step's turn in its chain.
-    pub waits_in_chain: bool,
-    /// Since when no step of its chain comes after it.
-    pub exhausted_at: Option<Timestamp>,
-    /// What its newest attempt came to.
-    pub last: Option<&'a Attempt>,
-}
-
-impl<'a> From<&'a Delivery> for DeliverySight<'a> {
-    fn from(delivery: &'a Delivery) -> Self {
-        Self {
-            route: &delivery.route,
-            state: delivery.state,
-            is_rejected: delivery.is_rejected(),
-            waits_in_chain: delivery.waits_in_chain(),
-            exhausted_at: delivery.chain.and_then(|step| step.exhausted_at),
-            last: delivery.last.as_ref(),
-        }
-    }
-}
-
 /// One problem of one mark, or the same of several.
 #[derive(Clone, Debug)]
-pub struct Finding {
+struct Finding {
     kind: Kind,
     routes: Vec<String>,
     /// The machine word of the newest answer.
@@ -84,21 +54,15 @@ impl Finding {
         Self { kind, routes, failure: None, why: String::new(), scope: None, since, until: None }
     }
 
-    /// A doubt about the mark itself holds it.
-    pub fn doubt(doubt: Hold, made_at: Timestamp) -> Self {
-        Self { why: meaning(doubt).to_owned(), ..Self::of(Kind::Held(doubt), &[], made_at) }
-    }
-
-    /// The policy holds it.
-    pub fn held(hold: Hold, why: &str, cause: &Cause, since: Timestamp, until: Option<Timestamp>) -> Self {
-        let (why, scope) = (why.to_owned(), cause.scope.clone());
-        Self { why, scope, until, ..Self::of(Kind::Held(hold), &[], since) }
-    }
-
-    /// The problem of this mark alone.
-    pub fn problem(&self, row: &MarkRow, now: Timestamp, place: &Place) -> Problem {
-        let whom = Whom { hosts: vec![row.node.to_string()], marks: 1, target: row.id.to_string() };
-        problem(self, &whom, now, place)
+    /// What holds it: a doubt about the mark itself, or else the policy.
+    fn held(of: &Recent) -> Option<Self> {
+        let first = *holds(of).first()?;
+        let kind = Kind::Held(first);
+        let Some(held) = of.held.as_ref().filter(|_| !first.is_doubt()) else {
+            return Some(Self { why: meaning(first).to_owned(), ..Self::of(kind, &[], of.mark.made_at) });
+        };
+        let (why, scope, until) = (held.why.clone(), held.cause.scope.clone(), held.until);
+        Some(Self { why, scope, until, ..Self::of(kind, &[], held.since) })
     }
 
     /// What several marks must have in common to be one problem.
@@ -112,48 +76,85 @@ impl Finding {
     }
 }
 
-/// The problems of a mark. A held mark is not sent, so it has no other problem. `gone`: the routes that it waits for,
-/// where none of them is configured.
-pub fn of_mark<'d>(
-    row: &MarkRow,
-    held: Option<Finding>,
-    is_damaged: bool,
-    gone: Option<&[&str]>,
-    deliveries: impl Iterator<Item = DeliverySight<'d>>,
-) -> Vec<Finding> {
-    if held.is_some() {
-        return held.into_iter().collect();
+/// What holds a mark, as far as its journal says: first the doubts about the mark itself, then what the policy does.
+pub fn holds(of: &Recent) -> Vec<Hold> {
+    let words = of.held.iter().flat_map(|held| &held.words);
+    policy::doubts(&of.mark).into_iter().chain(words.filter_map(|word| Hold::parse(word))).collect()
+}
+
+/// The word for a whole mark: [`State::of_mark`]. A damaged delivery is one that is open.
+pub fn stage(of: &Recent) -> State {
+    let settled = of.mark.settled.map(|(how, _)| how);
+    match settled.is_none() && !of.damaged.is_empty() {
+        true => State::Quarantined,
+        false => State::of_mark(settled, !holds(of).is_empty(), &of.deliveries),
     }
-    let deliveries: Vec<DeliverySight<'_>> = deliveries.collect();
-    if is_damaged || deliveries.iter().any(|one| one.state == State::Quarantined) {
-        return vec![Finding::of(Kind::Quarantined, &[], row.made_at)];
+}
+
+/// The routes that a mark waits for where none of them is configured; nothing where it lacks something.
+pub fn gone<'r>(of: &'r Recent, configured: &BTreeSet<String>) -> Option<Vec<&'r str>> {
+    let open = of.deliveries.iter().filter(|delivery| !delivery.state.is_final());
+    let open: Vec<&str> = open.map(|delivery| delivery.route.as_str()).collect();
+    let is_sound = of.mark.lacks().next().is_none() && of.damaged.is_empty();
+    (is_sound && !open.iter().any(|route| configured.contains(*route))).then_some(open)
+}
+
+/// What a daemon says of itself, and what is wrong with open marks: each cause once, said of its marks where it is theirs. `routes`:
+/// those that are configured, where that is known.
+pub fn with_marks<'a>(
+    own: impl Iterator<Item = &'a Problem>,
+    open: &[&Recent],
+    routes: Option<&BTreeSet<String>>,
+    (now, limits, place): (Timestamp, Limits, &Place),
+) -> Vec<Problem> {
+    let gone_of = |one| routes.and_then(|routes| gone(one, routes)).unwrap_or_default();
+    let gone: BTreeSet<&str> = open.iter().flat_map(|one| gone_of(one)).collect();
+    let is_own = |one: &&Problem| match one.kind {
+        Kind::Stranded => !one.route.as_deref().is_some_and(|route| gone.contains(route)),
+        kind => kind.is_of_endpoint() || one.not_yet_news(now).is_none(),
+    };
+    let found = open.iter().flat_map(|one| of_mark(one, routes).into_iter().map(|found| (&one.mark, found)));
+    let of_marks = grouped(found.collect(), now, place).into_iter().filter(|one| one.is_shown(now, limits));
+    let all = own.filter(is_own).cloned().chain(of_marks);
+    all.map(|one| Problem { level: one.level_at(now, limits), ..one }).collect()
+}
+
+/// The problems of a mark. A held mark is not sent, so it has no other problem.
+fn of_mark(of: &Recent, routes: Option<&BTreeSet<String>>) -> Vec<Finding> {
+    if let Some(held) = Finding::held(of) {
+        return vec![held];
     }
-    if let Some(gone) = gone {
-        return vec![Finding::of(Kind::NoRoute, gone, row.made_at)];
+    let Recent { mark, deliveries, damaged, .. } = of;
+    if !damaged.is_empty() || deliveries.iter().any(|one| one.state == State::Quarantined) {
+        return vec![Finding::of(Kind::Quarantined, &[], mark.made_at)];
     }
-    deliveries.iter().filter_map(|one| of_delivery(one, row.made_at)).collect()
+    if let Some(gone) = routes.and_then(|routes| gone(of, routes)) {
+        return vec![Finding::of(Kind::NoRoute, &gone, mark.made_at)];
+    }
+    deliveries.iter().filter_map(|one| of_delivery(one, mark.made_at)).collect()
 }
 
 /// The problem of a delivery itself, not of its route.
-pub fn of_delivery(delivery: &DeliverySight<'_>, made_at: Timestamp) -> Option<Finding> {
+fn of_delivery(delivery: &Delivery, made_at: Timestamp) -> Option<Finding> {
+    let exhausted_at = delivery.chain.and_then(|step| step.exhausted_at);
     let kind = match delivery.state {
         state if state.is_final() => return None,
-        _ if delivery.exhausted_at.is_some() => Kind::ChainExhausted,
-        State::Held if !delivery.waits_in_chain => Kind::HeldOnRoute,
-        _ if delivery.is_rejected => Kind::Rejected,
+        _ if exhausted_at.is_some() => Kind::ChainExhausted,
+        State::Held if !delivery.waits_in_chain() => Kind::HeldOnRoute,
+        _ if delivery.is_rejected() => Kind::Rejected,
         _ => return None,
     };
     let nothing = (kind == Kind::ChainExhausted).then_some((TIMEOUT, "it never answered"));
-    let last = delivery.last;
+    let last = delivery.last.as_ref();
     let said = last.map(|last| (last.kind.as_str(), last.detail.as_str())).or(nothing);
-    let since = delivery.exhausted_at.or(last.map(|last| last.at)).unwrap_or(made_at);
+    let since = exhausted_at.or(last.map(|last| last.at)).unwrap_or(made_at);
     let why = said.map(|(word, detail)| format!(" ({word}): {detail}")).unwrap_or_default();
     let failure = said.map(|(word, _)| word.to_owned());
-    Some(Finding { failure, why, ..Finding::of(kind, &[delivery.route], since) })
+    Some(Finding { failure, why, ..Finding::of(kind, &[&delivery.route], since) })
 }
 
 /// One problem for all marks with the same finding.
-pub fn grouped(mut found: Vec<(&MarkRow, Finding)>, now: Timestamp, place: &Place) -> Vec<Problem> {
+fn grouped(mut found: Vec<(&MarkRow, Finding)>, now: Timestamp, place: &Place) -> Vec<Problem> {
     found.sort_by(|(_, one), (_, other)| one.alike().cmp(&other.alike()));
     let alike = found.chunk_by(|(_, one), (_, other)| one.alike() == other.alike());
     alike.filter_map(|several| together(several, now, place)).collect()

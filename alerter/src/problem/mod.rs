@@ -12,7 +12,7 @@ mod seen;
 pub use account::of as unaccounted;
 pub use account::{of_marks, reasons_of_marks};
 pub use kind::{Kind, Part};
-pub use mark::{DeliverySight, Finding, damaged, grouped, of_delivery, of_mark};
+pub use mark::{damaged, gone, holds, stage, with_marks};
 pub use route::{RouteSight, Waiting, of_former};
 pub use seen::{Cluster, NotInForce, Sight, of_cluster, problems};
 

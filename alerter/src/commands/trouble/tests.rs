@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use marks::delivery::{Attempt, State};
+use marks::delivery::{Attempt, Delivery, State};
 use marks::host::HostName;
 use marks::id::NoteId;
 use marks::mark::{Doubt, MarkRow, Proof, Standing};
@@ -11,7 +11,6 @@ use marks::register::Cause;
 
 use super::*;
 use crate::control::api::Health;
-use crate::policy;
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
 static PLACE: LazyLock<Place> = LazyLock::new(|| Place {
@@ -63,35 +62,26 @@ pub(in crate::commands) fn sight<'a>(daemon: Option<&'a Daemon>, open: &'a [Mark
 /// A mark of that age with a delivery to `recovery`.
 fn mark(host: &str, age: Duration, standing: Standing) -> MarkReport {
     let mark = MarkRow { standing, ..samples::mark_of(host, NOW - age) };
-    let holds = policy::doubts(&mark);
+    let deliveries = vec![delivery(State::Pending)];
     MarkReport {
+        kept: Recent { mark, deliveries, damaged: Vec::new(), held: None },
         view: "cluster",
         in_journal: true,
-        state: if holds.is_empty() { "open" } else { "held" },
-        holds,
-        held: None,
         fence_count: 1,
-        deliveries: vec![delivery(State::Pending)],
-        damaged: Vec::new(),
         acknowledged: Vec::new(),
-        mark,
+        as_of_last_run: false,
     }
 }
 
-pub(in crate::commands) fn delivery(state: State) -> DeliveryReport {
-    DeliveryReport {
-        route: "recovery".into(),
-        required: true,
-        state,
-        attempts: 3,
-        ambiguous: 0,
-        next_due: Some(NOW + MINUTE * 5).filter(|_| state == State::Parked),
-        last: Some(Attempt { at: NOW, kind: "rejected".into(), detail: "HTTP 422".into() }),
-        reference: None,
-        ended_at: None,
-        chain: None,
-        body: String::new(),
-    }
+/// The same mark with this delivery alone.
+pub(in crate::commands) fn with(delivery: Delivery, report: MarkReport) -> MarkReport {
+    MarkReport { kept: Recent { deliveries: vec![delivery], ..report.kept }, ..report }
+}
+
+pub(in crate::commands) fn delivery(state: State) -> Delivery {
+    let last = Some(Attempt { at: NOW, kind: "rejected".into(), detail: "HTTP 422".into() });
+    let new = samples::delivery(&samples::mark_of("compute1", NOW), "recovery");
+    Delivery { state, attempts: 3, next_due: NOW + MINUTE * 5, last, ..new }
 }
 
 pub(in crate::commands) fn proven(host: &str, age: Duration) -> MarkReport {
@@ -102,9 +92,17 @@ fn held(host: &str, hold: Hold, why: &str, until: Option<Timestamp>) -> MarkRepo
     held_by(host, hold, why, until, Cause::default())
 }
 
-fn held_by(host: &str, hold: Hold, why: &str, until: Option<Timestamp>, cause: Cause) -> MarkReport {
-    let held = HeldReport { why: why.into(), cause, since: NOW - MINUTE, until, as_of_last_run: false };
-    MarkReport { holds: vec![hold], state: "held", held: Some(held), ..proven(host, MINUTE * 60) }
+pub(in crate::commands) fn held_by(
+    host: &str,
+    hold: Hold,
+    why: &str,
+    until: Option<Timestamp>,
+    cause: Cause,
+) -> MarkReport {
+    let report = proven(host, MINUTE * 60);
+    let (mark, words) = (report.kept.mark.id, vec![hold.as_str().to_owned()]);
+    let held = HeldMark { mark, words, until, why: why.into(), cause, since: NOW - MINUTE };
+    MarkReport { kept: Recent { held: Some(held), ..report.kept }, ..report }
 }
 
 fn kinds(troubles: &[Problem]) -> Vec<(Level, &str)> {
@@ -168,25 +166,25 @@ fn a_doubt_says_what_to_check_and_grows_critical() {
 
 #[test]
 fn a_mark_that_cannot_go_says_why() {
-    let with = |state| [MarkReport { deliveries: vec![delivery(state)], ..proven("compute1", MINUTE) }];
-    let of = |state| problems(&sight(Some(&daemon()), &with(state)));
+    let in_state = |state| [with(delivery(state), proven("compute1", MINUTE))];
+    let of = |state| problems(&sight(Some(&daemon()), &in_state(state)));
     assert_eq!(kinds(&of(State::Parked)), [(Level::Critical, "rejected")]);
     assert_eq!(kinds(&of(State::Quarantined)), [(Level::Critical, "quarantined")]);
     assert_eq!(kinds(&of(State::Held)), [(Level::Warning, "held-on-route")]);
     assert!(of(State::Pending).is_empty());
     let refused = Problem { route: Some("recovery".into()), ..Problem::of(Kind::Refused, "why".into()) };
     let daemon = running(vec![refused]);
-    let again = DeliveryReport { next_due: Some(NOW), ..delivery(State::Parked) };
-    let open = [MarkReport { deliveries: vec![again], ..proven("compute1", MINUTE) }];
+    let again = Delivery { next_due: NOW, ..delivery(State::Parked) };
+    let open = [with(again, proven("compute1", MINUTE))];
     let all = kinds(&problems(&sight(Some(&daemon), &open))).len();
     assert_eq!(all, 1, "it is the route's trouble, and said once");
-    let all = problems(&sight(Some(&daemon), &with(State::Parked)));
+    let all = problems(&sight(Some(&daemon), &in_state(State::Parked)));
     assert!(
         kinds(&all).contains(&(Level::Critical, "rejected")),
         "what it had rejected before is about the host"
     );
     let routes = BTreeSet::from(["other".to_owned()]);
-    let all = problems(&Sight { routes: Some(&routes), ..sight(Some(&daemon), &with(State::Pending)) });
+    let all = problems(&Sight { routes: Some(&routes), ..sight(Some(&daemon), &in_state(State::Pending)) });
     assert!(
         all.iter().any(|trouble| trouble.kind == Kind::NoRoute
             && trouble.what.contains("route recovery is not configured"))

@@ -12,8 +12,8 @@ use marks::time::Timestamp;
 
 use crate::control::api::Daemon;
 use crate::control::status;
-use crate::policy::{self, Hold};
-use crate::problem::{self, DeliverySight, Finding, Kind, Limits, Place, Problem};
+use crate::policy::Hold;
+use crate::problem::{self, Limits, Place, Problem};
 use crate::state::{self, Figures, Shared};
 
 /// A browser does not wait longer than this for a new page.
@@ -123,68 +123,22 @@ fn read(shared: &Shared, kept: &mut Option<Journal>, now: Timestamp) -> Result<R
 
 impl Row {
     fn of(recent: Recent, deciders: &Deciders) -> Self {
-        let hold = hold(&recent);
+        let (hold, state) = (problem::holds(&recent).first().copied(), problem::stage(&recent));
         let decision = recent.held.as_ref().and_then(|held| held.cause.decision);
         let holder = decision.and_then(|decision| deciders.get(&decision)).cloned();
-        let settled = recent.mark.settled.map(|(how, _)| how);
-        let state = match recent.damaged.is_empty() {
-            true => State::of_mark(settled, hold.is_some(), &recent.deliveries),
-            false => State::Quarantined,
-        };
         Self { recent, state, hold, holder }
     }
 }
 
-/// A doubt about the mark itself comes first, then the policy.
-fn hold(recent: &Recent) -> Option<Hold> {
-    let doubt = policy::doubts(&recent.mark).first().copied();
-    let words = recent.held.iter().flat_map(|held| &held.words);
-    doubt.or_else(|| words.into_iter().find_map(|word| Hold::parse(word)))
-}
-
 /// What is wrong, as `status` says it.
 fn problems(daemon: &Daemon, recent: &Rows<Recent>, now: Timestamp, place: &Place) -> Vec<Problem> {
-    let configured: BTreeSet<&str> = daemon.routes.iter().map(|route| route.name.as_str()).collect();
-    let open = || recent.sound.iter().filter(|recent| recent.mark.settled.is_none());
-    let gone: BTreeSet<&str> = open().filter_map(|recent| gone(recent, &configured)).flatten().collect();
-    let is_said = |one: &&Problem| match one.kind {
-        // Said of its marks.
-        Kind::Stranded => !one.route.as_deref().is_some_and(|route| gone.contains(route)),
-        kind => kind.is_of_endpoint() || one.not_yet_news(now).is_none(),
-    };
-    let mut all: Vec<Problem> = daemon.problems.iter().filter(is_said).cloned().collect();
-    let of = |recent| {
-        let gone = self::gone(recent, &configured);
-        found(recent, gone.as_deref()).into_iter().map(move |one| (&recent.mark, one))
-    };
-    let of_marks = problem::grouped(open().flat_map(of).collect(), now, place);
-    all.extend(of_marks.into_iter().filter(|one| one.is_shown(now, Limits::default())));
+    let configured: BTreeSet<String> = daemon.routes.iter().map(|route| route.name.clone()).collect();
+    let open: Vec<&Recent> = recent.sound.iter().filter(|recent| recent.mark.settled.is_none()).collect();
+    let view = (now, Limits::default(), place);
+    let mut all = problem::with_marks(daemon.problems.iter(), &open, Some(&configured), view);
     if !recent.damaged.is_empty() {
         all.push(problem::damaged(&recent.damaged.iter().collect::<Vec<_>>(), place));
     }
-    all.iter_mut().for_each(|one| one.level = one.level_at(now, Limits::default()));
     all.sort_by_key(|one| Reverse(one.level));
     all
-}
-
-/// The routes that a mark waits for where none of them is configured.
-fn gone<'r>(recent: &'r Recent, configured: &BTreeSet<&str>) -> Option<Vec<&'r str>> {
-    let open = recent.deliveries.iter().filter(|delivery| !delivery.state.is_final());
-    let open: Vec<&str> = open.map(|delivery| delivery.route.as_str()).collect();
-    let is_sound = recent.mark.lacks().next().is_none() && recent.damaged.is_empty();
-    (is_sound && !open.iter().any(|route| configured.contains(route))).then_some(open)
-}
-
-fn found(recent: &Recent, gone: Option<&[&str]>) -> Vec<Finding> {
-    let deliveries = recent.deliveries.iter().map(DeliverySight::from);
-    problem::of_mark(&recent.mark, held(recent), !recent.damaged.is_empty(), gone, deliveries)
-}
-
-fn held(recent: &Recent) -> Option<Finding> {
-    let hold = hold(recent)?;
-    if hold.is_doubt() {
-        return Some(Finding::doubt(hold, recent.mark.made_at));
-    }
-    let held = recent.held.as_ref()?;
-    Some(Finding::held(hold, &held.why, &held.cause, held.since, held.until))
 }

@@ -48,7 +48,11 @@ impl Journal {
         Ok(Rows { sound, damaged: open.damaged.into_iter().chain(ended.damaged).collect() })
     }
 
-    fn with_deliveries(&self, mark: MarkRow) -> Result<Recent, JournalError> {
+    /// All that belongs to a mark.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn with_deliveries(&self, mark: MarkRow) -> Result<Recent, JournalError> {
         let Rows { sound: deliveries, damaged } = self.deliveries_of(mark.id)?;
         let held = if mark.settled.is_none() { self.hold_of(mark.id)? } else { None };
         Ok(Recent { mark, deliveries, damaged, held })
