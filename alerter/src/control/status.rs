@@ -7,12 +7,12 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use journal::{Journal, JournalError};
+use marks::register::Register;
 use marks::time::Timestamp;
 
 use super::answer::Answer;
 use super::api::{ClusterStatus, Daemon, Health, RouteStatus};
 use super::decisions;
-use crate::cluster::Cluster;
 use crate::policy::groups;
 use crate::problem::{self, Problem, RouteSight, Waiting};
 use crate::state::Shared;
@@ -52,7 +52,7 @@ pub(crate) fn daemon(
 ) -> Result<Daemon, JournalError> {
     let in_force = journal.map(|journal| journal.decisions_in_force(now)).transpose()?;
     let groups = journal.map(|journal| groups::groups(journal, shared.policy(), now)).transpose()?;
-    let mut sight = shared.sight(now);
+    let (mut sight, settings) = (shared.sight(now), shared.base.settings());
     if let Some(journal) = journal {
         count(shared, journal, &mut sight.routes)?;
     }
@@ -63,7 +63,7 @@ pub(crate) fn daemon(
         controller: shared.base.controller.clone(),
         health: health_for(shared, &problems),
         routes: sight.routes.iter().map(route_status).collect(),
-        cluster: shared.base.cluster.as_ref().map(|cluster| cluster_status(shared, cluster)),
+        cluster: sight.cluster.as_ref().map(|seen| cluster_status(settings.store.register, seen)),
         groups: groups.unwrap_or_default(),
         orders: in_force.iter().flat_map(|rows| &rows.sound).filter_map(decisions::sentence).collect(),
         unaccounted: sight.unaccounted,
@@ -86,14 +86,12 @@ fn count(shared: &Shared, journal: &Journal, routes: &mut [RouteSight]) -> Resul
     Ok(())
 }
 
-fn cluster_status(shared: &Shared, cluster: &Cluster) -> ClusterStatus {
-    let seen = shared.base.seen();
-    let age = seen.age().map(|age| age.as_millis());
+fn cluster_status(register: Register, seen: &problem::Cluster) -> ClusterStatus {
     ClusterStatus {
-        register: cluster.register().as_str().to_owned(),
-        permitted: seen.view.as_ref().is_some_and(|view| view.permits().is_ok()),
-        age_ms: age.map(|age| u64::try_from(age).unwrap_or(u64::MAX)),
-        entries: seen.register.as_ref().map_or(0, |entries| entries.sound.len()),
+        register: register.as_str().to_owned(),
+        permitted: seen.is_permitted,
+        age_ms: seen.age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+        entries: seen.entries,
     }
 }
 

@@ -64,6 +64,12 @@ pub struct Cluster {
     pub guests: Vec<(HostName, String)>,
     /// Mark devices that do not work.
     pub marks: Vec<MarkFault>,
+    /// How long ago the last poll began.
+    pub age: Option<Duration>,
+    /// Entries in the register that are of use.
+    pub entries: usize,
+    /// Bytes of the register's longest answer, where a message limits it.
+    pub longest_answer: Option<usize>,
 }
 
 /// Everything that is wrong, the alerter's own matters first.

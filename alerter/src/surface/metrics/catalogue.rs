@@ -9,7 +9,7 @@ use marks::delivery::State;
 use marks::time::Timestamp;
 
 use super::samples::Samples;
-use super::sight::{STATES, Sight};
+use super::sight::{STATES, Sight, state};
 use crate::policy::Hold;
 use crate::policy::groups::GroupFigures;
 
@@ -103,19 +103,19 @@ pub const ALL: &[Metric] = &[
         sight.problems.iter().try_for_each(|(kind, count)| s.add(&[("kind", kind)], *count))
     }),
     metric!(Gauge "cluster_permitted" [] "1 where marks may be sent: this partition has quorum, and the register can be read; always 1 without a cluster.", |sight, s| {
-        s.add(&[], usize::from(sight.cluster.as_ref().is_none_or(|cluster| cluster.is_permitted)))
+        s.add(&[], usize::from(sight.seen.cluster.as_ref().is_none_or(|cluster| cluster.is_permitted)))
     }),
     metric!(Gauge "cluster_poll_age" in "seconds" [] "How long ago the last poll of the cluster began; absent without a cluster.", |sight, s| {
-        sight.cluster.as_ref().and_then(|cluster| cluster.age).map_or(Ok(()), |age| s.real(&[], age))
+        sight.seen.cluster.as_ref().and_then(|cluster| cluster.age).map_or(Ok(()), |age| s.real(&[], age.as_secs_f64()))
     }),
     metric!(Gauge "hosts_gone" [] "Hosts that are gone from the cluster for longer than a moment and were not fenced.", |sight, s| {
-        s.add(&[], sight.cluster.as_ref().map_or(0, |cluster| cluster.gone))
+        s.add(&[], sight.seen.cluster.as_ref().map_or(0, |cluster| cluster.missed.len()))
     }),
     metric!(Gauge "register_entries" [] "Valid entries of the register.", |sight, s| {
-        s.add(&[], sight.cluster.as_ref().map_or(0, |cluster| cluster.entries))
+        s.add(&[], sight.seen.cluster.as_ref().map_or(0, |cluster| cluster.entries))
     }),
     metric!(Gauge "register_answer" in "bytes" [] "The longest answer of the register, of 131072 bytes that fit one message; absent with etcd and without a cluster.", |sight, s| {
-        sight.cluster.as_ref().and_then(|cluster| cluster.answer).map_or(Ok(()), |bytes| s.add(&[], bytes))
+        sight.seen.cluster.as_ref().and_then(|cluster| cluster.longest_answer).map_or(Ok(()), |bytes| s.add(&[], bytes))
     }),
     metric!(Counter "register_errors" ["operation"] "How often the register could not be read or written.", |sight, s| {
         sight.register_errors.iter().try_for_each(|(operation, count)| s.count(&[("operation", operation)], *count))
@@ -126,16 +126,16 @@ pub const ALL: &[Metric] = &[
         })
     }),
     metric!(Gauge "oldest_open_mark_age" in "seconds" [] "How long ago the host of the oldest open mark failed; 0 where none is open.", |sight, s| {
-        s.real(&[], age(sight.figures.journal.oldest_open, sight.now))
+        s.real(&[], age(sight.figures.journal.oldest_open, sight.seen.now))
     }),
     metric!(Gauge "oldest_waiting_mark_age" in "seconds" [] "The same, without marks that are held by a pause, maintenance, a storm, a node attribute or probes.", |sight, s| {
-        s.real(&[], age(sight.figures.journal.oldest_waiting, sight.now))
+        s.real(&[], age(sight.figures.journal.oldest_waiting, sight.seen.now))
     }),
     metric!(Gauge "marks_without_route" [] "Open marks that wait only for routes that are not configured.", |sight, s| {
         s.add(&[], sight.figures.journal.without_route)
     }),
     metric!(Gauge "unaccounted_records" [] "Fencings and sightings that are unaccounted for; `nova-host-alerter status` names each.", |sight, s| {
-        s.add(&[], sight.unaccounted)
+        s.add(&[], sight.seen.unaccounted.len())
     }),
     metric!(Gauge "holds" ["reason"] "Open marks by what holds them; a mark is counted for each of its reasons.", |sight, s| {
         let holds = &sight.figures.journal.holds;
@@ -146,7 +146,7 @@ pub const ALL: &[Metric] = &[
     metric!(Gauge "deliveries" ["route", "state"] "Deliveries in the journal by route and state.", deliveries),
     metric!(Gauge "deliveries_in_chain" ["route"] "Held deliveries that wait for another step of their mark's chain.", |sight, s| {
         let waiting = &sight.figures.journal.in_chain;
-        sight.routes.iter().try_for_each(|route| {
+        sight.seen.routes.iter().try_for_each(|route| {
             s.add(&[("route", &route.name)], waiting.get(&route.name).copied().unwrap_or_default())
         })
     }),
@@ -162,16 +162,16 @@ pub const ALL: &[Metric] = &[
         sight.acknowledgements.iter().try_for_each(|(route, histogram)| s.histogram(&[("route", route)], histogram))
     }),
     metric!(Gauge "route_required" ["route"] "1 where a mark stays open until this route acknowledges it.", |sight, s| {
-        sight.routes.iter().try_for_each(|route| s.add(&[("route", &route.name)], usize::from(route.is_required)))
+        sight.seen.routes.iter().try_for_each(|route| s.add(&[("route", &route.name)], usize::from(route.required)))
     }),
     metric!(Gauge "route_endpoint" ["route", "state"] "1 for the state of the endpoint: `closed` gets marks; `open` gets one mark now and then as a probe; `parked` refuses every mark until somebody changes something.", |sight, s| {
-        let pairs = sight.routes.iter().flat_map(|route| STATES.map(|state| (route, state)));
-        pairs.map(|(route, state)| ([("route", route.name.as_str()), ("state", state)], route.state == state))
+        let pairs = sight.seen.routes.iter().flat_map(|route| STATES.map(|state| (route, state)));
+        pairs.map(|(route, state)| ([("route", route.name.as_str()), ("state", state)], self::state(route) == state))
             .try_for_each(|(labels, is_it)| s.add(&labels, usize::from(is_it)))
     }),
     metric!(Gauge "route_trouble_age" in "seconds" ["route"] "How long the route has accepted nothing; 0 while it accepts.", |sight, s| {
-        sight.routes.iter().try_for_each(|route| {
-            s.real(&[("route", &route.name)], age(route.failing_since, sight.now))
+        sight.seen.routes.iter().try_for_each(|route| {
+            s.real(&[("route", &route.name)], age(route.trouble.as_ref().map(|trouble| trouble.since), sight.seen.now))
         })
     }),
     metric!(Gauge "group_hosts" ["group"] "Hosts of a group, without those that are skipped or in maintenance.", |sight, s| {
@@ -194,7 +194,7 @@ pub const ALL: &[Metric] = &[
         s.add(&[], sight.journal_limit)
     }),
     metric!(Gauge "journal_unwritable" [] "1 while the journal cannot be written; nothing is sent then.", |sight, s| {
-        s.add(&[], usize::from(sight.is_unwritable))
+        s.add(&[], usize::from(sight.seen.journal.is_some()))
     }),
     metric!(Gauge "journal_damaged_rows" [] "Damaged rows of the journal that nobody has repaired or ended; they are neither sent nor dropped.", |sight, s| {
         s.add(&[], sight.damaged)
@@ -206,7 +206,7 @@ pub const ALL: &[Metric] = &[
 
 fn deliveries(sight: &Sight, samples: &mut Samples<'_>) -> fmt::Result {
     let counted = &sight.figures.journal;
-    let configured = sight.routes.iter().map(|route| (route.name.as_str(), ()));
+    let configured = sight.seen.routes.iter().map(|route| (route.name.as_str(), ()));
     // Also routes that are not configured any more: their deliveries wait for a decision.
     let routes: BTreeMap<&str, ()> =
         configured.chain(counted.deliveries.keys().map(|route| (route.as_str(), ()))).collect();
