@@ -1,6 +1,7 @@
 //! How times, lengths of time and commands are written for people.
 
 use site::blanked;
+use std::borrow::Borrow;
 use std::time::Duration;
 
 use marks::terms::RETURNED;
@@ -65,7 +66,7 @@ pub fn named(all: &[String]) -> String {
 }
 
 /// The same with another number of names.
-pub fn named_up_to(all: &[String], most: usize) -> String {
+pub fn named_up_to(all: &[impl Borrow<str>], most: usize) -> String {
     let more = all.len().saturating_sub(most);
     let named = all[..all.len() - more].join(", ");
     if more > 0 { format!("{named} and {more} more") } else { named }

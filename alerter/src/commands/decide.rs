@@ -8,19 +8,18 @@ use marks::time::Timestamp;
 use serde::Serialize;
 
 use super::answer::print;
-use super::change::{change, said_of};
+use super::change::change;
 use super::merged::{CLUSTER, RegisterView};
-use super::sources::{Sources, control};
+use super::sources::Sources;
 use super::terminal::Style;
 use super::{read, text};
 use crate::cli::{self, Cli};
 use crate::control::api::Request;
-use crate::control::decisions::Decided;
 
 pub(super) fn pause(cli: &Cli, options: &cli::Pause) -> anyhow::Result<ExitCode> {
     let cli::Pause { group, reason, lasting } = options;
     let seconds = lasting.map(|lasting| lasting.as_secs());
-    decide(cli, "/v1/pause", &Request { group: group.clone(), seconds, ..Request::because(reason) })
+    change(cli, "/v1/pause", &Request { group: group.clone(), seconds, ..Request::because(reason) })
 }
 
 pub(super) fn resume(cli: &Cli, options: &cli::Resume) -> anyhow::Result<ExitCode> {
@@ -30,7 +29,7 @@ pub(super) fn resume(cli: &Cli, options: &cli::Resume) -> anyhow::Result<ExitCod
 
 pub(super) fn begin(cli: &Cli, options: &cli::Begin) -> anyhow::Result<ExitCode> {
     let seconds = Some(options.lasting.as_secs());
-    decide(cli, "/v1/maintenance/begin", &Request { seconds, ..of(&options.whom, &options.reason) })
+    change(cli, "/v1/maintenance/begin", &Request { seconds, ..of(&options.whom, &options.reason) })
 }
 
 pub(super) fn end(cli: &Cli, options: &cli::End) -> anyhow::Result<ExitCode> {
@@ -39,13 +38,6 @@ pub(super) fn end(cli: &Cli, options: &cli::End) -> anyhow::Result<ExitCode> {
 
 fn of(cli::Whom { host, group }: &cli::Whom, reason: &str) -> Request {
     Request { target: host.clone(), group: group.clone(), ..Request::because(reason) }
-}
-
-fn decide(cli: &Cli, path: &str, request: &Request) -> anyhow::Result<ExitCode> {
-    let daemon = control(cli);
-    let answer: Decided = said_of(&daemon, daemon.post(path, request))?;
-    print(cli, &answer, || answer.message.clone())?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// A line of `maintenance list --json`.

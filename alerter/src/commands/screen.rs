@@ -6,6 +6,7 @@ use super::text::{self, time};
 use crate::control::api::{ClusterStatus, Daemon, RouteStatus};
 use crate::policy::groups::GroupStatus;
 use crate::problem::{Kind, Level, Problem};
+use crate::words::named_up_to;
 
 /// So many problems fit on one screen.
 const TROUBLES: usize = 6;
@@ -143,10 +144,9 @@ fn route(route: &RouteStatus, problems: &[Problem]) -> Vec<String> {
     let state =
         waits.map_or_else(|| state.clone(), |until| format!("{state}, asked again at {}", time(until)));
     // That says nothing of other marks.
-    let state = match rejected.split_at(rejected.len().min(REJECTED)) {
-        ([], _) => state,
-        (named, []) => format!("{state}; rejects {}", named.join(", ")),
-        (named, more) => format!("{state}; rejects {} and {} more", named.join(", "), more.len()),
+    let state = match rejected.is_empty() {
+        true => state,
+        false => format!("{state}; rejects {}", named_up_to(&rejected, REJECTED)),
     };
     let state = if route.required { state } else { format!("not required; {state}") };
     vec![route.name.clone(), route.driver.clone(), route.waiting.to_string(), state, clean(&route.endpoint)]

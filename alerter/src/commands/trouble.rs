@@ -12,8 +12,8 @@ use super::text::{span, time};
 use crate::control::api::Daemon;
 use crate::control::client;
 use crate::intake::account::Unaccounted;
-use crate::policy::Hold;
 use crate::policy::groups::GroupStatus;
+use crate::policy::{Hold, end_of_pause};
 use crate::problem::{self, Kind, Level, Limits, Place, Problem, unaccounted};
 use crate::words::NAMED;
 
@@ -249,15 +249,9 @@ fn of_pause(order: &Decision, now: Timestamp) -> Problem {
         span(now.since(order.at)),
         order.reason
     );
-    let then = format!("when the reason no longer applies, run `{}`", end_of(order));
+    let then =
+        format!("when the reason no longer applies, run {}", end_of_pause(order.about.scope().as_ref()));
     Problem { since: Some(order.at), until, then, ..Problem::of(Kind::Paused, what) }
-}
-
-fn end_of(order: &Decision) -> String {
-    match order.about.scope() {
-        Some(Scope::Group(group)) => format!("nova-host-alerter resume --group {group}"),
-        _ => "nova-host-alerter resume".to_owned(),
-    }
 }
 
 /// Open marks that nothing else is said of, where they are open for too long.

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::body::{Bytes, to_bytes};
-use axum::extract::rejection::JsonRejection;
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_LENGTH;
@@ -45,12 +44,6 @@ impl From<JournalError> for Refusal {
     }
 }
 
-impl From<JsonRejection> for Refusal {
-    fn from(rejection: JsonRejection) -> Self {
-        Self::bad("request", &rejection.body_text())
-    }
-}
-
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         (self.0, Json(self.1)).into_response()
@@ -73,9 +66,7 @@ impl FromRequest<Arc<Shared>> for Asked {
 
     async fn from_request(request: Request, state: &Arc<Shared>) -> Result<Self, Refusal> {
         let user = request.extensions().get().map(Caller::actor).unwrap_or_default();
-        let late = |_| Refusal::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not come in time");
-        let body = timeout(TIME, Json::<api::Request>::from_request(request, state));
-        let Json(request) = body.await.map_err(late)??;
+        let Strict(request) = Strict::<api::Request>::from_request(request, state).await?;
         Ok(Self { user, reason: plain(&request.reason), request })
     }
 }

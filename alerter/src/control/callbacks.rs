@@ -16,6 +16,7 @@ use tracing::{info, warn};
 use super::answer::{Answer, Refusal, Strict};
 use super::api::{MarkAnswer, MarkRequest};
 use super::caller::Caller;
+use super::decisions;
 use crate::delivery::endpoint;
 use crate::state::Shared;
 use crate::words::plain;
@@ -54,8 +55,7 @@ pub(super) async fn patch(
         shared.metrics.acknowledged(route, row.failure_time, now);
     }
     shared.routes.troubles().keep_only(|route| waiting.contains_key(route));
-    shared.base.seen().news = true;
-    shared.poke.notify_one();
+    decisions::publish(&shared);
     answer(mark, heard, request.acknowledged, &actor).map(Json)
 }
 

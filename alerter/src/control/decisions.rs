@@ -11,29 +11,17 @@ use marks::host::HostName;
 use marks::id::NoteId;
 use marks::register::{About, Decision, Ending, Scope};
 use marks::time::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use super::answer::{Answer, Asked, Refusal};
 use super::api::{ChangeAnswer, Request};
 use crate::config::Settings;
-use crate::policy::Hold;
+use crate::policy::{Hold, end_of_pause};
 use crate::span;
 use crate::state::Shared;
-use crate::words::{plain, utc};
+use crate::words::{named_up_to, plain, utc};
 
 /// So many known names are said where one is not known.
 const NAMES_SAID: usize = 20;
-
-/// The answer to what begins something.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Decided {
-    /// Its id.
-    pub id: String,
-    /// When it ends by itself.
-    pub until: Option<Timestamp>,
-    /// One sentence.
-    pub message: String,
-}
 
 pub(super) fn routes() -> Router<Arc<Shared>> {
     Router::new()
@@ -43,15 +31,12 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         .route("/v1/maintenance/end", post(end))
 }
 
-async fn pause(State(shared): State<Arc<Shared>>, asked: Asked) -> Answer<Decided> {
+async fn pause(State(shared): State<Arc<Shared>>, asked: Asked) -> Answer<ChangeAnswer> {
     let group = asked.request.group.as_deref();
     let scope = group.map_or(Ok(Scope::All), |name| known_group(&shared.base.settings(), name))?;
     let (now, seconds) = (Timestamp::now(), asked.request.seconds);
     let until = seconds.map(|seconds| after(now, seconds)).transpose()?;
-    let resume = match group {
-        Some(name) => format!("`nova-host-alerter resume --group {name}`"),
-        None => "`nova-host-alerter resume`".to_owned(),
-    };
+    let resume = end_of_pause(Some(&scope));
     let by_itself = seconds.map(|seconds| format!(" or {seconds} s have passed")).unwrap_or_default();
     let message = format!(
         "no failure of {scope} is sent until {resume}{by_itself}; marks are made and kept; routes with `when-returned` are still notified of returns"
@@ -59,7 +44,7 @@ async fn pause(State(shared): State<Arc<Shared>>, asked: Asked) -> Answer<Decide
     decide(&shared, About::Pause { scope, until }, &asked, now, message).await
 }
 
-async fn begin(State(shared): State<Arc<Shared>>, asked: Asked) -> Answer<Decided> {
+async fn begin(State(shared): State<Arc<Shared>>, asked: Asked) -> Answer<ChangeAnswer> {
     let scope = known(&shared, scope_of(&asked.request)?).await?;
     let (now, seconds) = (Timestamp::now(), asked.request.seconds.unwrap_or_default());
     let until = after(now, seconds)?;
@@ -80,8 +65,8 @@ pub(super) async fn release_group(shared: &Shared, name: &str, asked: &Asked) ->
         "{changed} mark(s) of {scope} that a storm held are released; other holds stay: `show HOST` shows them"
     );
     let about = About::ReleaseGroup(name.to_owned());
-    let Json(Decided { message, .. }) = decide(shared, about, asked, Timestamp::now(), message).await?;
-    Ok(Json(ChangeAnswer { changed, message }))
+    let Json(answer) = decide(shared, about, asked, Timestamp::now(), message).await?;
+    Ok(Json(ChangeAnswer { changed, ..answer }))
 }
 
 fn held_by_storm(journal: &Journal, group: &Scope) -> Result<usize, JournalError> {
@@ -98,13 +83,13 @@ async fn decide(
     asked: &Asked,
     at: Timestamp,
     message: String,
-) -> Answer<Decided> {
+) -> Answer<ChangeAnswer> {
     asked.needs_reason("this needs a reason: others will ask why no mark is sent")?;
-    let (id, until) = (NoteId::generate(), about.until());
-    let decision = Decision { id, about, at, actor: asked.user.clone(), reason: asked.reason.clone() };
+    let (id, actor, reason) = (NoteId::generate(), asked.user.clone(), asked.reason.clone());
+    let decision = Decision { id, about, at, actor, reason };
     shared.base.store.run(move |journal| journal.decide(&decision)).await?;
     publish(shared);
-    Ok(Json(Decided { id: id.to_string(), until, message }))
+    Ok(Json(ChangeAnswer { changed: 1, message }))
 }
 
 /// A pause or a maintenance in a sentence: of what, whose, since and until when, why; none for a decision that holds nothing.
@@ -120,7 +105,7 @@ pub(crate) fn sentence(decision: &Decision) -> Option<String> {
 }
 
 /// The register and the policy have it at once.
-fn publish(shared: &Shared) {
+pub(super) fn publish(shared: &Shared) {
     shared.base.seen().news = true;
     shared.poke.notify_one();
 }
@@ -232,13 +217,9 @@ fn host(name: &str) -> Result<Scope, Refusal> {
 
 fn unknown(what: &str, name: &str, known: &[&str]) -> Refusal {
     let name: String = plain(name).chars().take(64).collect();
-    let more = match known.len().saturating_sub(NAMES_SAID) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
     let known = match known {
         [] => "[hosts] match leaves it out".to_owned(),
-        known => format!("known are {}{more}", known[..known.len().min(NAMES_SAID)].join(", ")),
+        known => format!("known are {}", named_up_to(known, NAMES_SAID)),
     };
     Refusal::bad(&format!("unknown-{what}"), &format!("there is no {what} {name:?}: {known}"))
 }

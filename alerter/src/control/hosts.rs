@@ -82,8 +82,7 @@ pub(super) async fn patch(
     };
     let done = shared.base.store.run(work).await?;
     if matches!(done, Done::Ended(..)) {
-        let waiting = shared.base.store.run(|journal| journal.waiting()).await?;
-        shared.routes.troubles().keep_only(|route| waiting.contains_key(route));
+        shared.forget_troubles().await?;
     }
     shared.poke.notify_one();
     let mut answer = answer(&node, done, &actor)?;

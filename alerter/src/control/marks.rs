@@ -64,8 +64,7 @@ pub(super) async fn unmark(Given(shared): Given<Arc<Shared>>, asked: Asked) -> A
             Ok((ended, left))
         })
         .await?;
-    let waiting = shared.base.store.run(|journal| journal.waiting()).await?;
-    shared.routes.troubles().keep_only(|route| waiting.contains_key(route));
+    shared.forget_troubles().await?;
     shared.poke.notify_one();
     let said = format!("{changed} mark(s) of {} ended by you", plain(&target));
     Ok(Json(ChangeAnswer { changed, message: left::with(said, left) }))
@@ -125,8 +124,7 @@ pub(super) async fn release(Given(shared): Given<Arc<Shared>>, asked: Asked) -> 
         Ok((released, lack))
     };
     let (changed, lack) = shared.base.store.run(release).await?;
-    shared.base.seen().news = true;
-    shared.poke.notify_one();
+    decisions::publish(&shared);
     let target = plain(&target);
     let message = match (lack, changed) {
         (Some(lack), _) => {

@@ -12,7 +12,7 @@ use marks::time::Timestamp;
 
 use super::answer::{Answer, Asked, Refusal};
 use super::api::{ChangeAnswer, ReloadAnswer};
-use super::left;
+use super::{decisions, left};
 use crate::delivery::trouble;
 use crate::intake::start::{self, Unrouted};
 use crate::reload;
@@ -83,8 +83,7 @@ async fn dismiss(State(shared): State<Arc<Shared>>, asked: Asked) -> Answer<Chan
         let message = format!("there is no route {route}: see `nova-host-alerter status`");
         return Err(Refusal::new(StatusCode::NOT_FOUND, "unknown-route", &message));
     }
-    shared.base.seen().news = true;
-    shared.poke.notify_one();
+    decisions::publish(&shared);
     let message = left::with(dismissed(&route, unrouted), left);
     Ok(Json(ChangeAnswer { changed: unrouted.left.changed, message }))
 }

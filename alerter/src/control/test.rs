@@ -16,6 +16,7 @@ use super::answer::{Answer, Asked, Refusal};
 use super::api::TestAnswer;
 use crate::config::Route;
 use crate::state::Shared;
+use crate::words::named_up_to;
 use drivers::{Driver, Message, Step};
 
 /// What a test message may take beyond its route's limit.
@@ -79,14 +80,10 @@ const NAMED: usize = 5;
 fn with_rejected(answer: TestAnswer, rejected: &BTreeMap<String, BTreeSet<String>>) -> TestAnswer {
     let hosts = rejected.get(&answer.route);
     let Some(hosts) = hosts.filter(|_| answer.accepted) else { return answer };
-    let (count, named) =
-        (hosts.len(), hosts.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", "));
-    let more = match count.saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    let (count, named) = (hosts.len(), named_up_to(&hosts, NAMED));
     let detail = format!(
-        "{}; but the route rejects the marks of {count} host(s) at present: {named}{more}; see `nova-host-alerter status`",
+        "{}; but the route rejects the marks of {count} host(s) at present: {named}; see `nova-host-alerter status`",
         answer.detail
     );
     TestAnswer { detail, ..answer }

@@ -370,15 +370,8 @@ impl Engine {
         self.knock();
         match dispatched.kept.is_empty() {
             true => next,
-            false => self.forget_troubles().await.and(Ok(Some(Duration::ZERO))),
+            false => self.shared.forget_troubles().await.and(Ok(Some(Duration::ZERO))),
         }
-    }
-
-    /// What was held or ended may have been the last delivery of a route in trouble.
-    async fn forget_troubles(&self) -> Result<(), JournalError> {
-        let waiting = self.shared.base.store.run(|journal| journal.waiting()).await?;
-        self.shared.routes.troubles().keep_only(|route| waiting.contains_key(route));
-        Ok(())
     }
 
     fn take_up(&self, mut begun: Vec<DueDelivery>, asked: &[Capacity]) {

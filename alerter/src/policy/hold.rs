@@ -191,7 +191,7 @@ pub fn set(lack: Lack, place: &str) -> String {
 }
 
 /// A pause of all groups ends with all pauses.
-fn end_of_pause(scope: Option<&Scope>) -> String {
+pub fn end_of_pause(scope: Option<&Scope>) -> String {
     match scope {
         Some(Scope::Group(name)) => format!("`nova-host-alerter resume --group {name}`"),
         Some(_) => "`nova-host-alerter resume`".to_owned(),

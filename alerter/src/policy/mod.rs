@@ -15,5 +15,5 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use hold::{Held, Hold, SKIP, doubts, set};
+pub use hold::{Held, Hold, SKIP, doubts, end_of_pause, set};
 pub use tally::Storm;

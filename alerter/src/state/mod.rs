@@ -116,6 +116,16 @@ impl Shared {
         self.base.cluster.is_none() || come.await
     }
 
+    /// What was held or ended may have been the last delivery of a route in trouble.
+    ///
+    /// # Errors
+    /// As any read.
+    pub async fn forget_troubles(&self) -> Result<(), JournalError> {
+        let waiting = self.base.store.run(|journal| journal.waiting()).await?;
+        self.routes.troubles().keep_only(|route| waiting.contains_key(route));
+        Ok(())
+    }
+
     /// What the journal held when it was counted last: a second ago, or longer where it is large or where nothing has changed.
     pub fn figures(&self) -> Arc<Figures> {
         Arc::clone(&lock(&self.figures))
