@@ -20,7 +20,7 @@ use crate::daemon;
 /// How long the cluster may take to say which hosts there are.
 const LIMIT: Duration = Duration::from_secs(10);
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct CheckReport<'a> {
     valid: bool,
     routes: usize,
@@ -59,15 +59,7 @@ pub(super) fn run(cli: &Cli, options: &cli::CheckConfig) -> anyhow::Result<ExitC
         Ok(settings) if options.online => online(cli, &settings),
         Ok(settings) => good(cli, &settings, None),
         Err(problems) => {
-            let verdict = CheckReport {
-                valid: false,
-                routes: 0,
-                groups: Vec::new(),
-                problems: problems.problems(),
-                warnings: &[],
-                obstacle: None,
-                online: None,
-            };
+            let verdict = CheckReport { problems: problems.problems(), ..CheckReport::default() };
             print(cli, &verdict, || problems.to_string())?;
             Ok(ExitCode::from(WRONG_CONFIGURATION))
         }

@@ -8,64 +8,31 @@ use serde::Serialize;
 use site::{CLUSTER_KEY, own_keys, seal_keys, sealing_file};
 
 /// What can be said of it.
-pub(super) enum Checked {
-    /// The register is no cluster's.
-    Unneeded,
-    /// Only root can read a key, and somebody else asks.
-    Unread,
-    /// What there is.
-    Here { key: setup::Key, digest: Option<String> },
-}
-
-/// What `--json` prints.
 #[derive(Serialize)]
-pub(super) struct KeyLine<'a> {
+pub(super) struct KeyLine {
     #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<&'a str>,
+    file: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    digest: Option<&'a str>,
-    message: String,
+    digest: Option<String>,
+    pub(super) message: String,
 }
 
-impl Checked {
-    pub(super) fn take(config: &Path, register: Register) -> Self {
-        if register == Register::None {
-            Self::Unneeded
-        } else if geteuid().is_root() {
-            check(&own_keys(config), Path::new(CLUSTER_KEY))
-        } else {
-            Self::Unread
-        }
+/// The key for the checks, and what is said of it; nothing where a finding says it, and where the register is no cluster's.
+pub(super) fn take(config: &Path, register: Register) -> (Option<setup::Key>, Option<KeyLine>) {
+    if register == Register::None {
+        return (None, None);
     }
-
-    pub(super) fn key(&self) -> Option<&setup::Key> {
-        match self {
-            Self::Unneeded | Self::Unread => None,
-            Self::Here { key, .. } => Some(key),
-        }
+    if !geteuid().is_root() {
+        let message = "The register's key was not checked: only root can read it.".to_owned();
+        return (None, Some(KeyLine { file: None, digest: None, message }));
     }
-
-    /// Nothing where a finding says it.
-    pub(super) fn line(&self) -> Option<KeyLine<'_>> {
-        let (file, digest, message) = match self {
-            Self::Unneeded => return None,
-            Self::Unread => {
-                let message = "The register's key was not checked: only root can read it.";
-                (None, None, message.to_owned())
-            }
-            Self::Here { key, digest } => {
-                let (file, digest) = (key.sealing.as_deref()?, digest.as_deref()?);
-                (Some(file), Some(digest), sentence(file, digest))
-            }
-        };
-        Some(KeyLine { file, digest, message })
-    }
-}
-
-impl KeyLine<'_> {
-    pub(super) fn sentence(&self) -> &str {
-        &self.message
-    }
+    let (key, digest) = check(&own_keys(config), Path::new(CLUSTER_KEY));
+    let line = key.sealing.clone().zip(digest).map(|(file, digest)| KeyLine {
+        message: sentence(&file, &digest),
+        file: Some(file),
+        digest: Some(digest),
+    });
+    (Some(key), line)
 }
 
 fn sentence(file: &str, digest: &str) -> String {
@@ -73,13 +40,12 @@ fn sentence(file: &str, digest: &str) -> String {
     format!("The register's key is {whose}, digest {digest}: it must be the same on every controller.")
 }
 
-fn check(own: &Path, cluster: &Path) -> Checked {
+fn check(own: &Path, cluster: &Path) -> (setup::Key, Option<String>) {
     let (keys, complaints) = seal_keys(own, cluster);
     let sealing = sealing_file(own, cluster).map(|file| file.display().to_string());
     // Also a link to nowhere is something.
     let is_own_there = own.symlink_metadata().is_ok();
-    let key = setup::Key { sealing, complaints, own: own.display().to_string(), is_own_there };
-    Checked::Here { key, digest: keys.digest() }
+    (setup::Key { sealing, complaints, own: own.display().to_string(), is_own_there }, keys.digest())
 }
 
 #[cfg(test)]
@@ -93,7 +59,7 @@ mod tests {
     fn what_is_there_is_never_written_over() {
         let dir = tempfile::tempdir().unwrap();
         let (own, none) = (dir.path().join("register.key"), dir.path().join("authkey"));
-        let is_there = || check(&own, &none).key().unwrap().is_own_there;
+        let is_there = || check(&own, &none).0.is_own_there;
         assert!(!is_there());
         symlink("nowhere", &own).unwrap();
         assert!(is_there());

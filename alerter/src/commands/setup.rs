@@ -14,7 +14,7 @@ use serde::Serialize;
 use setup::{Cluster, Command, Finding, Ran, Step, Then, Tool, Wanted};
 
 use super::answer::{Usage, print, println_all, say};
-use super::key::{Checked, KeyLine};
+use super::key::{self, KeyLine};
 use super::sources::{register_of, site};
 use crate::base::evidence_of;
 use crate::cli::{self, Cli};
@@ -38,7 +38,7 @@ struct Answer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     applied: Option<Applied<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<KeyLine<'a>>,
+    key: Option<&'a KeyLine>,
     scope: &'static str,
 }
 
@@ -73,7 +73,7 @@ struct Applied<'a> {
 struct Found {
     cluster: Cluster,
     xml: String,
-    key: Checked,
+    key: Option<KeyLine>,
     tool: Tool,
     findings: Vec<Finding>,
     steps: Vec<Step>,
@@ -145,7 +145,7 @@ impl Found {
                 failed: ran.failed.as_ref().map(|(command, _)| command.as_str()),
                 why: ran.failed.as_ref().map(|(_, why)| why.as_str()),
             }),
-            key: self.key.line(),
+            key: self.key.as_ref(),
             scope: SCOPE,
         }
     }
@@ -165,13 +165,13 @@ pub(super) fn run(cli: &Cli, options: &cli::Setup) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn cluster(cli: &Cli, options: &cli::Setup) -> anyhow::Result<(Cluster, String, Checked)> {
+fn cluster(cli: &Cli, options: &cli::Setup) -> anyhow::Result<(Cluster, String, Option<KeyLine>)> {
     let site = site(cli);
     let (evidence, register) = (evidence_of(&site.store), register_of(&site));
     // Pacemaker has another working directory.
     let config = std::path::absolute(&cli.config).unwrap_or_else(|_| cli.config.clone());
-    let key = Checked::take(&config, register);
-    let here = setup::here(&evidence, register, key.key().cloned());
+    let (key, line) = key::take(&config, register);
+    let here = setup::here(&evidence, register, key);
     let settings = config::load(&cli.config).ok();
     let xml = xml(options.cib.as_deref())?;
     let wanted = Wanted {
@@ -183,7 +183,7 @@ fn cluster(cli: &Cli, options: &cli::Setup) -> anyhow::Result<(Cluster, String, 
     let is_cib_too_large = options.cib.is_none() && read::is_too_large(&Tools::default());
     let here = setup::Here { is_cib_too_large, ..here };
     let cluster = setup::read(&xml, here, wanted).context("the cluster's configuration cannot be read")?;
-    Ok((setup::with_lost(cluster, &xml), xml, key))
+    Ok((setup::with_lost(cluster, &xml), xml, line))
 }
 
 /// The hosts of which nobody says whether their instances are on shared storage. Of a configuration that is wrong, or not there yet,
@@ -215,7 +215,7 @@ fn checked(found: &Found) -> String {
         let hosts = found.cluster.compute_hosts();
         all.push(format!("Nothing is wrong: {hosts} compute host(s) are marked when they are fenced."));
     }
-    all.extend(found.key.line().map(|line| line.sentence().to_owned()));
+    all.extend(found.key.iter().map(|line| line.message.clone()));
     all.push(SCOPE.to_owned());
     all.join("\n")
 }
