@@ -1,7 +1,7 @@
-//! The plan: which open marks may be sent now, and why the others may not. [`plan`] decides about all of them; [`Planner`] gives
-//! only what has changed since the last time, at the cost of what has changed.
+//! The plan: which open marks may be sent now, and why the others may not. [`Planner`] gives what has changed since the last time, at
+//! the cost of what has changed.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use marks::id::MarkId;
 use marks::mark::Settlement;
@@ -13,37 +13,8 @@ use super::state::{Stage, State, Subject, lasts};
 /// What holds a mark: the first is the one that is shown. Empty: it may be sent.
 pub type Holds = Vec<Held>;
 
-/// What holds every open mark at `now`, the time that the state was last passed to. Pure.
-pub fn plan(state: &State, now: Timestamp) -> BTreeMap<MarkId, Holds> {
-    let mut decided = BTreeMap::new();
-    for (index, group) in state.groups.iter().enumerate() {
-        let mut places = group.places().map(|places| places.saturating_sub(under_way(state, index, now)));
-        // Ready marks come first; places that are left are for marks whose endpoints are in trouble.
-        let mut blocked: Vec<&Subject> = state.open_of(index).filter(|subject| is_blocked(subject)).collect();
-        blocked.sort_by_key(|subject| turn(subject));
-        for (is_first, subjects) in [(true, state.open_of(index).collect()), (false, blocked)] {
-            for subject in subjects {
-                let mut holds = state.holds_of(subject, now);
-                let is_its_turn = if is_first { subject.stage == Stage::Ready } else { is_blocked(subject) };
-                let waits = holds.is_empty() && is_its_turn && !subject.is_released;
-                match places.as_mut().filter(|_| waits) {
-                    Some(0) => holds.push(group.crowded()),
-                    Some(left) => *left -= 1,
-                    None => {}
-                }
-                decided.insert(subject.mark, holds);
-            }
-        }
-    }
-    decided
-}
-
-fn is_blocked(subject: &Subject) -> bool {
-    matches!(subject.stage, Stage::Blocked(_))
-}
-
 /// The place of a mark among those of its stage: by its host's failure, or by since when it is due again.
-fn turn(subject: &Subject) -> (Timestamp, MarkId) {
+pub(super) fn turn(subject: &Subject) -> (Timestamp, MarkId) {
     match subject.stage {
         Stage::Blocked(since) => (since, subject.mark),
         _ => (subject.failed_at, subject.mark),
@@ -175,7 +146,7 @@ impl Planner {
         self.said.iter().map(|(mark, holds)| (*mark, holds))
     }
 
-    /// Decides again where something may have changed. All its answers since the start together are the answer of [`plan`].
+    /// Decides again where something may have changed. All its answers since the start together are the answer about all marks.
     pub fn replan(&mut self, state: &mut State, now: Timestamp) -> Changes {
         state.pass_to(now);
         self.groups.resize_with(state.groups.len(), Queue::default);

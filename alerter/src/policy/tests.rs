@@ -12,7 +12,7 @@ use marks::time::Timestamp;
 use proptest::prelude::*;
 
 use super::hold::{Held, Hold};
-use super::plan::{Holds, Planner, plan};
+use super::plan::{Holds, Planner, turn, under_way};
 use super::state::{GroupState, Order, Stage, State, Subject, Whom};
 use super::tally::Storm;
 use crate::config::rules::{Amount, Limit, Rules};
@@ -23,6 +23,35 @@ const HOSTS: usize = 8;
 
 fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
+}
+
+/// What holds every open mark at `now`, the time that the state was last passed to. Pure.
+fn plan(state: &State, now: Timestamp) -> BTreeMap<MarkId, Holds> {
+    let mut decided = BTreeMap::new();
+    for (index, group) in state.groups.iter().enumerate() {
+        let mut places = group.places().map(|places| places.saturating_sub(under_way(state, index, now)));
+        // Ready marks come first; places that are left are for marks whose endpoints are in trouble.
+        let mut blocked: Vec<&Subject> = state.open_of(index).filter(|subject| is_blocked(subject)).collect();
+        blocked.sort_by_key(|subject| turn(subject));
+        for (is_first, subjects) in [(true, state.open_of(index).collect()), (false, blocked)] {
+            for subject in subjects {
+                let mut holds = state.holds_of(subject, now);
+                let is_its_turn = if is_first { subject.stage == Stage::Ready } else { is_blocked(subject) };
+                let waits = holds.is_empty() && is_its_turn && !subject.is_released;
+                match places.as_mut().filter(|_| waits) {
+                    Some(0) => holds.push(group.crowded()),
+                    Some(left) => *left -= 1,
+                    None => {}
+                }
+                decided.insert(subject.mark, holds);
+            }
+        }
+    }
+    decided
+}
+
+fn is_blocked(subject: &Subject) -> bool {
+    matches!(subject.stage, Stage::Blocked(_))
 }
 
 /// One thing that happens. Numbers choose among what is there.
