@@ -136,7 +136,8 @@ pub fn evidence_of(journal: &Path) -> PathBuf {
     journal.with_file_name("evidence")
 }
 
-fn controller() -> String {
+/// This controller, as its alerter calls it.
+pub(crate) fn controller() -> String {
     nix::unistd::gethostname()
         .map(|name| name.to_string_lossy().into_owned())
         .unwrap_or_else(|_| "unknown".to_owned())

@@ -6,7 +6,7 @@ use marks::delivery::State;
 use marks::host::{HostName, HostPatterns};
 use marks::mark::Settlement;
 use marks::time::Timestamp;
-use site::suggest;
+use site::unknown_word;
 
 use super::answer::Usage;
 use super::report::MarkReport;
@@ -110,7 +110,7 @@ fn states(asked: &[String]) -> anyhow::Result<Vec<&'static str>> {
     let known = words();
     let read = |word: &String| {
         let found = known.iter().find(|known| known.eq_ignore_ascii_case(word)).copied();
-        found.ok_or_else(|| unknown("state", word, known.iter().copied()))
+        found.ok_or_else(|| Usage(unknown_word("state", word, known.iter().copied())).into())
     };
     asked.iter().map(read).collect()
 }
@@ -121,12 +121,4 @@ fn patterns(asked: &[String]) -> anyhow::Result<Option<HostPatterns>> {
     }
     let entries = asked.iter().flat_map(|list| list.split(','));
     Ok(Some(HostPatterns::from_entries(entries).map_err(|why| Usage(format!("--host: {why}")))?))
-}
-
-fn unknown<'k>(what: &str, word: &str, known: impl IntoIterator<Item = &'k str>) -> anyhow::Error {
-    let known: Vec<&str> = known.into_iter().collect();
-    let meant = suggest::closest(word, known.iter().copied());
-    let meant = meant.map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
-    Usage(format!("there is no {what} {}: {meant}known are {}", word.escape_default(), known.join(", ")))
-        .into()
 }

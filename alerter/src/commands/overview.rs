@@ -9,16 +9,18 @@ use journal::{Damage, Holder, Journal, JournalError, Tried};
 use marks::fencing::Fencing;
 use marks::register::{Decision, Register};
 use marks::time::Timestamp;
+use pacemaker::cib::is_same_controller;
 use serde::Serialize;
 use site::Site;
 
 use super::decide;
 use super::merged::RegisterView;
 use super::report::{self, MarkReport};
-use super::sources::{self, controller, open, register_of, tools};
+use super::sources::{self, open, register_of, tools};
 use super::text::{span, time};
 use super::trouble::{self, Sight};
 use super::unmarked::{Rules, unmarked};
+use crate::base::controller;
 use crate::cli::Cli;
 use crate::config::{self, control_socket};
 use crate::control::api::Daemon;
@@ -142,8 +144,10 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
     let (holder, blind) = holder(cli, &site);
     let holder = holder.filter(|_| daemon.is_none());
     let unknown = unknown.or_else(|| blind.clone().filter(|_| daemon.is_none()));
-    let elsewhere =
-        register.alerter_on.as_deref().filter(|node| !is_same_node(node, &controller) && daemon.is_none());
+    let elsewhere = register
+        .alerter_on
+        .as_deref()
+        .filter(|node| !is_same_controller(node, &controller) && daemon.is_none());
     let (fault, place) = (register.fault(), place(cli, &site, settings.as_ref().ok()));
     let sight = Sight {
         now,
@@ -309,12 +313,6 @@ fn count(read: &Read, routes: Option<&BTreeSet<String>>, now: Timestamp) -> Stat
         orders: read.orders.iter().filter_map(decisions::sentence).collect(),
         ..Status::default()
     }
-}
-
-/// Pacemaker's name of a controller and the kernel's may differ by a domain.
-fn is_same_node(one: &str, other: &str) -> bool {
-    let short = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
-    short(one) == short(other)
 }
 
 /// Whether every fenced host is notified, in one sentence.

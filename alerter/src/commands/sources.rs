@@ -14,6 +14,7 @@ use site::Site;
 use super::answer::say;
 use super::merged::{Found, RegisterView};
 use super::report::{self, MarkReport};
+use crate::base::controller;
 use crate::cli::Cli;
 use crate::config;
 use crate::control::client;
@@ -86,12 +87,6 @@ fn say_fault(register: &RegisterView) {
     if let Some(fault) = register.fault() {
         say(&format!("nova-host-alerter: {}: {fault}\n", register.view()), &mut std::io::stderr());
     }
-}
-
-/// This controller, as its alerter calls it.
-pub(super) fn controller() -> String {
-    let name = nix::unistd::gethostname();
-    name.map_or_else(|_| "this controller".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 pub(super) fn reader(cli: &Cli) -> anyhow::Result<Journal> {

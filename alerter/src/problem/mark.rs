@@ -8,7 +8,7 @@ use marks::mark::MarkRow;
 use marks::register::Scope;
 use marks::time::Timestamp;
 
-use super::{Kind, Level, Limits, Place, Problem, typeable};
+use super::{Kind, Level, Limits, Place, Problem};
 use crate::policy::{self, Hold};
 use crate::words::{NAMED, named, named_up_to, release_of_held, utc};
 
@@ -320,7 +320,7 @@ pub fn damaged(rows: &[&Damage], place: &Place) -> Problem {
         .iter()
         .filter(|row| row.table == "delivery")
         .take(NAMED)
-        .map(|row| format!("`nova-host-alerter unmark {} --reason TEXT`", typeable(row.id())))
+        .map(|row| format!("`nova-host-alerter unmark {} --reason TEXT`", setup::shell(row.id())))
         .collect();
     let end = match ends.is_empty() {
         true => "; no command ends such a row: it is listed until it is repaired".to_owned(),

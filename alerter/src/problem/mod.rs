@@ -73,16 +73,7 @@ pub struct Place {
 impl Place {
     /// The journal's directory as it can be typed.
     pub fn typeable_directory(&self) -> String {
-        typeable(&self.directory)
-    }
-}
-
-/// A path as it can be typed.
-pub fn typeable(path: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:".contains(c);
-    match path.chars().all(is_plain) {
-        true => path.to_owned(),
-        false => format!("'{}'", path.replace('\'', "'\\''")),
+        setup::shell(&self.directory)
     }
 }
 

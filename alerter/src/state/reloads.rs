@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use journal::JournalError;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use crate::config::Settings;
@@ -18,6 +19,13 @@ pub enum Reloaded {
     Refused(Vec<String>),
     /// Nothing has changed: the new configuration is sound, and this is in its way.
     Busy(String),
+}
+
+/// The journal was in the way.
+impl From<JournalError> for Reloaded {
+    fn from(error: JournalError) -> Self {
+        Self::Busy(error.to_string())
+    }
 }
 
 /// Sound configurations on their way to the engine.

@@ -20,11 +20,7 @@ impl Engine {
         let shared = Arc::clone(&self.shared);
         while let Some(Asked { settings, answer }) = shared.reloads.take() {
             let file = settings.file.clone();
-            let came = match self.put(settings).await {
-                Ok(what) => Reloaded::Changed(what),
-                Err(NotPut::Obstacle(why)) => Reloaded::Refused(vec![why]),
-                Err(NotPut::Journal(error)) => Reloaded::Busy(error.to_string()),
-            };
+            let came = self.put(settings).await.map_or_else(|why_not| why_not, Reloaded::Changed);
             reload::report(&shared, &file, &came);
             let _nobody_waits_any_more = answer.send(came);
         }
@@ -32,16 +28,16 @@ impl Engine {
 
     /// Replaces the configuration; gives what has changed, or why nothing has. Exchanges under way end with the driver that they began
     /// with.
-    async fn put(&mut self, mut new: Settings) -> Result<Vec<String>, NotPut> {
+    async fn put(&mut self, mut new: Settings) -> Result<Vec<String>, Reloaded> {
         let old = self.shared.base.settings();
         if let Some(obstacle) = reload::obstacle(&old, &new) {
-            return Err(NotPut::Obstacle(obstacle));
+            return Err(Reloaded::Refused(vec![obstacle]));
         }
         let orders =
             self.shared.base.store.run(|journal: &mut Journal| journal.decisions_in_force(Timestamp::now()));
         let orders = orders.await?;
         if let Some(obstacle) = reload::homeless(&orders.sound, &new) {
-            return Err(NotPut::Obstacle(obstacle));
+            return Err(Reloaded::Refused(vec![obstacle]));
         }
         // The new rules decide about attempts that were not sent yet.
         self.take_back(Outbox::remove_all).await?;
@@ -112,19 +108,5 @@ impl Engine {
             self.shared.supervisor.gets_on();
         }
         Ok(())
-    }
-}
-
-/// Why a configuration is not in force.
-enum NotPut {
-    /// It cannot be.
-    Obstacle(String),
-    /// The journal could not be used.
-    Journal(JournalError),
-}
-
-impl From<JournalError> for NotPut {
-    fn from(error: JournalError) -> Self {
-        Self::Journal(error)
     }
 }
