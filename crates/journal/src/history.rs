@@ -236,16 +236,14 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use crate::tests::{Home, NOW, acknowledged, again, attempt, events, fencing, marked};
-    use crate::{Role, Verdict};
+    use crate::Verdict;
+    use crate::tests::{Home, NOW, acknowledged, again, attempt, events, fencing};
 
     /// S1-7: an answer gets a row if it differs from the one before; the attempts are counted. The broken variant writes
     /// a row for each.
     #[test]
     fn answers_that_are_alike_are_counted_and_not_written_again() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
+        let (_home, mut journal, mark) = Home::marked();
         let alike = again(NOW);
         let Verdict::Again { state, ambiguous, detail, next_due, .. } = alike.clone() else {
             panic!("it is one")
@@ -265,8 +263,7 @@ mod tests {
     /// The broken variant asks for rows not newer than the last one, which comes twice.
     #[test]
     fn pages_hold_every_row_once() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         (0..5).for_each(|number| journal.append_fencing(&fencing(&format!("compute{number}"))).unwrap());
         let (mut seen, mut before) = (Vec::new(), None);
         loop {

@@ -28,6 +28,20 @@ impl Home {
         Self { _keep: keep, path }
     }
 
+    /// Its journal too, as the alerter has it.
+    pub(crate) fn alerter() -> (Self, Journal) {
+        let home = Self::new();
+        let journal = home.open(Role::Alerter);
+        (home, journal)
+    }
+
+    /// That, with a mark of `compute1`.
+    pub(crate) fn marked() -> (Self, Journal, MarkId) {
+        let (home, mut journal) = Self::alerter();
+        let mark = marked(&mut journal, "compute1", NOW);
+        (home, journal, mark)
+    }
+
     pub(crate) fn open(&self, role: Role) -> Journal {
         Journal::open(&self.path, role).unwrap()
     }
@@ -225,9 +239,7 @@ fn history_and_fencings_cannot_be_rewritten() {
 /// A flipped byte in a row must never name another host.
 #[test]
 fn a_changed_row_is_noticed_in_every_table() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
-    let mark = marked(&mut journal, "compute1", NOW);
+    let (home, mut journal, mark) = Home::marked();
     let raw = home.raw();
     raw.execute_batch("DROP TRIGGER fencing_is_kept; UPDATE fencing SET node = 'compute2'").unwrap();
     assert_eq!(journal.fencings_of(mark).unwrap().damaged.len(), 1);
@@ -245,9 +257,7 @@ fn a_changed_row_is_noticed_in_every_table() {
 #[test]
 fn another_word_on_whether_a_host_was_down_already_is_noticed() {
     for word in ["1", "NULL"] {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
+        let (home, journal, mark) = Home::marked();
         assert_eq!(journal.fencings_of(mark).unwrap().sound[0].already_down, Some(false));
         let damage = format!("DROP TRIGGER fencing_is_kept; UPDATE fencing SET already_down = {word}");
         home.raw().execute_batch(&damage).unwrap();
@@ -257,9 +267,7 @@ fn another_word_on_whether_a_host_was_down_already_is_noticed() {
 
 #[test]
 fn a_changed_fold_or_line_of_history_is_not_believed() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
-    let mark = marked(&mut journal, "compute1", NOW);
+    let (home, mut journal, mark) = Home::marked();
     assert_eq!(journal.fence_count(mark).unwrap(), 1);
     let raw = home.raw();
     raw.execute_batch(
@@ -282,9 +290,7 @@ fn a_changed_fold_or_line_of_history_is_not_believed() {
 fn what_is_rejected_keeps_its_schedule_and_is_no_trouble_of_its_route() {
     let (late, cap) = (NOW + Duration::from_secs(3000), NOW + Duration::from_secs(30));
     for (state, waits, troubles) in [(State::Parked, late, 0), (State::Pending, cap, 1)] {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
+        let (_home, mut journal, mark) = Home::marked();
         let Verdict::Again { ambiguous, kind, detail, .. } = again(late) else { unreachable!() };
         attempt(
             &mut journal,
@@ -306,9 +312,7 @@ fn what_is_rejected_keeps_its_schedule_and_is_no_trouble_of_its_route() {
 
 #[test]
 fn a_transition_outside_of_the_table_is_refused() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
-    let mark = marked(&mut journal, "compute1", NOW);
+    let (_home, mut journal, mark) = Home::marked();
     journal.begin_attempt(mark, "recovery").unwrap();
     assert_eq!(journal.begin_attempt(mark, "recovery").unwrap_err().kind(), "transition");
 }

@@ -208,8 +208,7 @@ mod tests {
     /// A fencing without a decision is read however old it is.
     #[test]
     fn what_is_old_is_read_only_where_it_has_no_end() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let old = Fencing { asked_at: NOW - DAY * 2, committed_at: NOW - DAY * 2, ..fencing("compute1") };
         journal.append_fencing(&old).unwrap();
         assert_eq!(ends(&journal), [Err(Gap::Undecided)]);

@@ -92,7 +92,7 @@ fn decode(row: &Row<'_>) -> Checked<Incarnation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Role;
+
     use crate::tests::Home;
 
     fn at(second: i64) -> Incarnation {
@@ -105,8 +105,7 @@ mod tests {
 
     #[test]
     fn the_newest_sixteen_are_kept_by_their_time_and_not_by_their_text() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let node = host("compute1");
         for second in (90..=106).rev() {
             let is_new = journal.note_connection(&node, &at(second)).unwrap();

@@ -184,8 +184,7 @@ mod tests {
     /// The broken variant: without a write, the same answer comes without a search.
     #[test]
     fn that_all_is_folded_is_remembered_until_somebody_writes() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (home, mut journal) = Home::alerter();
         marked(&mut journal, "compute1", NOW);
         let new = |journal: &crate::Journal| {
             let rows = journal.unfolded_fencings().unwrap().sound;

@@ -60,13 +60,12 @@ fn import(transaction: &Transaction<'_>, fencing: &Fencing, now: Timestamp) -> r
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::HistoryFilter;
     use crate::tests::{Home, NOW, fencing};
-    use crate::{HistoryFilter, Role};
 
     #[test]
     fn what_another_controller_saw_is_taken_over_once() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let own = fencing("compute1");
         let other = Fencing { seen_by: "ctl2".into(), ..fencing("compute2") };
         journal.append_fencing(&own).unwrap();
@@ -85,8 +84,7 @@ mod tests {
 
     #[test]
     fn the_agent_does_not_publish_what_came_from_the_register() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let own = fencing("compute1");
         journal.append_fencing(&own).unwrap();
         journal.append_imported(&[fencing("compute2")], NOW).unwrap();
@@ -96,8 +94,7 @@ mod tests {
     /// A flipped byte must not make another controller's fencing this one's own, which would be a proof.
     #[test]
     fn a_damaged_row_still_says_that_it_is_anothers_word() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (home, mut journal) = Home::alerter();
         let other = fencing("compute2");
         journal.append_imported(std::slice::from_ref(&other), NOW).unwrap();
         home.raw().execute("UPDATE imported SET digest = x'00'", []).unwrap();
@@ -106,8 +103,7 @@ mod tests {
 
     #[test]
     fn all_are_taken_over_or_none() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (home, mut journal) = Home::alerter();
         let refuse = "CREATE TRIGGER t BEFORE INSERT ON fencing WHEN NEW.node = 'compute2'
              BEGIN SELECT RAISE(ABORT, 'no'); END";
         home.raw().execute_batch(refuse).unwrap();

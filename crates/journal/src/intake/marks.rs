@@ -390,8 +390,7 @@ mod tests {
     /// start.
     #[test]
     fn a_key_that_is_no_text_any_more_ends_nothing() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (home, mut journal) = Home::alerter();
         marked(&mut journal, "compute1", NOW);
         let other = marked(&mut journal, "compute2", NOW);
         journal.begin_attempt(other, "recovery").unwrap();
@@ -417,9 +416,7 @@ mod tests {
 
     #[test]
     fn a_second_mark_of_the_same_id_is_refused_and_changes_nothing() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
+        let (_home, mut journal, mark) = Home::marked();
         let row = journal.mark(mark).unwrap().unwrap();
         let other = MarkRow { source: Source::Alert, ..row.clone() };
         journal.make_mark(&other, Taken::Register, &[], NOW).unwrap_err();
@@ -429,8 +426,7 @@ mod tests {
 
     #[test]
     fn a_mark_is_doubted_while_it_waits_and_not_while_its_answer_is_awaited() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let doubt = |journal: &mut Journal, mark| journal.doubt(mark, Doubt::OutcomeUnknown, NOW).unwrap();
         let waiting = marked(&mut journal, "compute1", NOW);
         assert!(doubt(&mut journal, waiting));
@@ -449,9 +445,7 @@ mod tests {
     #[test]
     fn a_release_and_a_return_are_in_the_order_in_which_they_came() {
         for is_released_first in [true, false] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let mark = marked(&mut journal, "compute1", NOW);
+            let (_home, mut journal, mark) = Home::marked();
             let held = Verdict::Again {
                 state: State::Held,
                 ambiguous: false,
@@ -479,8 +473,7 @@ mod tests {
 
     #[test]
     fn an_outage_knows_its_times_its_connections_and_the_return() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (home, mut journal) = Home::alerter();
         let connection = |call| Incarnation::new("ctl1", call, 7);
         let first = Fencing { incarnation: Some(connection(4)), ..fencing("compute1") };
         let later = NOW + Duration::from_secs(60);
@@ -513,8 +506,7 @@ mod tests {
 
     #[test]
     fn a_fencing_that_is_passed_over_makes_no_mark_and_is_not_read_again() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let old = fencing("compute1");
         journal.append_fencing(&old).unwrap();
         journal.pass_over(&old, "compute1 was fenced long ago and was probably notified", NOW).unwrap();

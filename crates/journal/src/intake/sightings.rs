@@ -233,9 +233,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_sighting_is_kept_once_with_its_mark() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
+        let (home, mut journal, mark) = Home::marked();
         let kept: Vec<Sighting> = all_witnesses()
             .into_iter()
             .zip(1..)
@@ -258,9 +256,7 @@ mod tests {
 
     #[test]
     fn a_damaged_sighting_is_not_believed_and_kept_again_when_it_is_seen_again() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
+        let (home, mut journal, mark) = Home::marked();
         let seen = sighting("compute1", Witness::History, NOW);
         for damage in ["at = at + 1000", "by_human = 1", "mark = NULL", "witness = 'node-fenced'"] {
             journal.keep_sighting(&seen, (Some(mark), JOINED), "the same outage", NOW).unwrap();
@@ -274,9 +270,7 @@ mod tests {
 
     #[test]
     fn only_what_is_over_and_old_is_forgotten() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let open = marked(&mut journal, "compute1", NOW);
+        let (home, mut journal, open) = Home::marked();
         let ended = marked(&mut journal, "compute2", NOW);
         journal.dismiss(ended, "no", "alice", NOW).unwrap();
         let old = |node| sighting(node, Witness::NodeFenced, NOW);

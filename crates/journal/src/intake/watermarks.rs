@@ -67,8 +67,7 @@ mod tests {
 
     #[test]
     fn a_watermark_is_written_once_and_never_changed() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (home, mut journal) = Home::alerter();
         let first = Watermark { id: NoteId::generate(), at: NOW, by: "ctl1".into() };
         let earlier =
             Watermark { id: NoteId::generate(), at: NOW - Duration::from_secs(9), by: "ctl2".into() };

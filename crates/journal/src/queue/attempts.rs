@@ -456,8 +456,7 @@ mod tests {
     #[test]
     fn what_a_route_s_terms_keep_back_takes_nobodys_place() {
         for (_, if_returned) in IfReturned::WORDS {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
+            let (_home, mut journal) = Home::alerter();
             let [back, other, _] = three(&mut journal);
             assert!(journal.note_return(back, NOW, NOW).unwrap());
             let terms = Terms { if_returned, ..Terms::default() };
@@ -492,9 +491,7 @@ mod tests {
     #[test]
     fn what_is_held_stands_in_no_later_marks_way() {
         for if_returned in [IfReturned::Hold, IfReturned::Deliver] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let first = marked(&mut journal, "compute1", NOW);
+            let (_home, mut journal, first) = Home::marked();
             assert!(journal.note_return(first, NOW, NOW).unwrap());
             let second = marked(&mut journal, "compute1", NOW + Duration::from_secs(60));
             let terms = Terms { if_returned, ..Terms::default() };
@@ -564,8 +561,7 @@ mod tests {
     /// The broken variant: an unanswered attempt counts as ambiguous after a crash.
     #[test]
     fn what_was_never_sent_is_no_attempt() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let [unsent, sent, _] = three(&mut journal);
         for mark in [unsent, sent] {
             journal.begin_attempt(mark, "recovery").unwrap();
@@ -582,8 +578,7 @@ mod tests {
 
     #[test]
     fn what_an_operator_ended_meanwhile_is_not_taken_back() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let [mark, ..] = three(&mut journal);
         journal.begin_attempt(mark, "recovery").unwrap();
         assert!(journal.dismiss(mark, "enough", "alice", NOW).unwrap());
@@ -594,8 +589,7 @@ mod tests {
     /// The broken variants ask again at once, never, or what is held for another reason.
     #[test]
     fn what_is_held_with_a_time_is_asked_again_then() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let [again, never] = ["compute1", "compute2"].map(|node| marked(&mut journal, node, NOW));
         let later = NOW + Duration::from_secs(60);
         let held = |next_due| {

@@ -226,8 +226,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::tests::{Home, NOW, again, attempt, events, fencing, marked, states};
-    use crate::{Role, Verdict};
+    use crate::Verdict;
+    use crate::tests::{Home, NOW, again, attempt, events, fencing, states};
     use marks::delivery::ACCEPTED;
     use marks::mark::Settlement;
     use marks::register::Entry;
@@ -277,9 +277,7 @@ mod tests {
 
     #[test]
     fn what_was_accepted_waits_and_is_sent_again_with_the_same_bytes() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
+        let (_home, mut journal, mark) = Home::marked();
         let body = journal.deliveries_of(mark).unwrap().sound.remove(0).body;
         attempt(&mut journal, mark, "recovery", &accepted());
         assert!(journal.due(Timestamp(LATER.0 - 1), "recovery", 10, None).unwrap().sound.is_empty());
@@ -292,9 +290,7 @@ mod tests {
     #[test]
     fn what_is_accepted_again_and_was_not_confirmed_is_parked() {
         for (late, wanted) in [(600, (State::Parked, "not-confirmed")), (5, (State::Pending, ACCEPTED))] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let mark = marked(&mut journal, "compute1", NOW);
+            let (_home, mut journal, mark) = Home::marked();
             attempt(&mut journal, mark, "recovery", &accepted());
             journal.retry_now(Some(mark), "again", "alice", NOW).unwrap();
             let now = NOW + Duration::from_secs(late);
@@ -313,9 +309,7 @@ mod tests {
     #[test]
     fn a_confirmation_counts_whatever_state_its_delivery_is_in() {
         for left in [accepted(), again(NOW), held(), parked()] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let mark = marked(&mut journal, "compute1", NOW);
+            let (_home, mut journal, mark) = Home::marked();
             attempt(&mut journal, mark, "recovery", &left);
             assert_eq!(heard(&mut journal, mark, &has()), done(), "{left:?}");
             assert_eq!(heard(&mut journal, mark, &has()), Heard::Already("recovery".into()));
@@ -336,9 +330,7 @@ mod tests {
     #[test]
     fn a_confirmation_while_an_attempt_is_under_way_makes_its_answer_history() {
         for answer in [accepted(), again(NOW)] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let mark = marked(&mut journal, "compute1", NOW);
+            let (_home, mut journal, mark) = Home::marked();
             journal.begin_attempt(mark, "recovery").unwrap();
             let host = fencing("compute1").node;
             assert!(journal.is_under_way(&host).unwrap());
@@ -354,9 +346,7 @@ mod tests {
     /// The broken variant is the same mark after its first attempt.
     #[test]
     fn what_was_never_sent_is_neither_confirmed_nor_refused() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
+        let (_home, mut journal, mark) = Home::marked();
         for says in [has(), refuses("no")] {
             assert_eq!(heard(&mut journal, mark, &says), Heard::NeverSent("recovery".into()));
         }

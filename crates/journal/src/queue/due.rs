@@ -385,7 +385,7 @@ mod tests {
     use marks::mark::{Doubt, Proof, Standing};
 
     use crate::tests::{Home, NOW, acknowledged, again, attempt, marked, marked_as};
-    use crate::{Journal, Role, Verdict};
+    use crate::{Journal, Verdict};
 
     use super::*;
 
@@ -417,8 +417,7 @@ mod tests {
     #[test]
     fn a_doubtful_mark_is_never_due_and_stands_in_nobodys_way() {
         for doubt in DOUBTS {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
+            let (_home, mut journal) = Home::alerter();
             let held = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(doubt));
             assert_eq!(due(&mut journal, None), [], "{doubt:?}");
             let later = marked(&mut journal, "compute1", NOW + Duration::from_secs(60));
@@ -431,8 +430,7 @@ mod tests {
     /// The broken variant: a row that was changed to seem proven.
     #[test]
     fn a_doubt_that_somebody_took_away_by_hand_is_damage() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (home, mut journal) = Home::alerter();
         marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(Doubt::Unproven));
         home.raw().execute("UPDATE mark SET standing = 'journal'", []).unwrap();
         let rows = journal.due(LATE, "recovery", 10, None).unwrap();
@@ -441,9 +439,7 @@ mod tests {
 
     #[test]
     fn a_mark_goes_when_the_register_has_it_or_it_has_waited_long_enough() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let first = marked(&mut journal, "compute1", NOW);
+        let (home, mut journal, first) = Home::marked();
         let second = marked(&mut journal, "compute1", NOW + Duration::from_secs(60));
         let wait =
             |since| Some(RegisterWait { register: Register::Attrd, waited_since: since, own_since: None });
@@ -475,8 +471,7 @@ mod tests {
     /// others.
     #[test]
     fn what_was_not_tried_goes_before_what_was_rejected_and_each_of_these_has_its_turn() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let second = Duration::from_secs(1);
         let [old, middle, new] = [("bad1", 0), ("bad2", 1), ("good", 2)]
             .map(|(host, at)| marked(&mut journal, host, NOW + second * at));
@@ -494,8 +489,7 @@ mod tests {
     /// If the endpoint was not reached, that is its own fault: the mark keeps its place.
     #[test]
     fn who_could_not_be_reached_keeps_the_place_of_his_failure() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let [old, new] = [("compute1", 0), ("compute2", 1)]
             .map(|(host, at)| marked(&mut journal, host, NOW + Duration::from_secs(at)));
         for (wait, order) in [(Duration::ZERO, [old, new]), (Duration::from_secs(1), [new, old])] {
@@ -508,8 +502,7 @@ mod tests {
     /// rejected.
     #[test]
     fn a_later_mark_of_a_host_goes_when_the_rejected_one_before_it_had_its_turn() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let (capacity, hour) = (Capacity::of("recovery", 4), Duration::from_secs(3600));
         let first = marked(&mut journal, "compute1", NOW);
         attempt(&mut journal, first, "recovery", &parked(NOW + hour));
@@ -524,8 +517,7 @@ mod tests {
 
     #[test]
     fn what_was_served_is_known_until_the_row_is_damaged() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (home, mut journal) = Home::alerter();
         assert_eq!(journal.served().unwrap(), None);
         for routes in ["recovery", "recovery wiki"] {
             journal.note_served(routes).unwrap();

@@ -264,8 +264,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::NewDelivery;
     use crate::tests::{Home, NOW, acknowledged, again, attempt, events, marked, marked_for_two, states};
-    use crate::{NewDelivery, Role};
 
     const DAY: Duration = Duration::from_secs(86_400);
 
@@ -276,8 +276,7 @@ mod tests {
     #[test]
     fn an_operator_ends_what_is_open_of_a_mark_before_and_after_it_is_settled() {
         for was_sent in [false, true] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
+            let (_home, mut journal) = Home::alerter();
             let mark = marked_for_two(&mut journal, "compute1", NOW);
             if was_sent {
                 assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
@@ -298,8 +297,7 @@ mod tests {
 
     #[test]
     fn what_is_not_required_is_cancelled_when_it_is_old_and_its_mark_is_settled() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let taken = marked_for_two(&mut journal, "compute1", NOW);
         let open = marked_for_two(&mut journal, "compute2", NOW);
         let sent = marked_for_two(&mut journal, "compute3", NOW);
@@ -321,9 +319,7 @@ mod tests {
     /// above.
     #[test]
     fn a_step_behind_an_acknowledgement_has_no_such_end() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
+        let (_home, mut journal, mark) = Home::marked();
         assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
         let back =
             NewDelivery { route: "recovery.return".into(), body: Vec::new(), required: false, link: None };
@@ -337,8 +333,7 @@ mod tests {
     /// In order on its own route, also behind a settled mark, and without blocking another route.
     #[test]
     fn a_settled_mark_is_sent_before_the_next_one_of_its_host_on_the_same_route_alone() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let first = marked_for_two(&mut journal, "compute1", NOW);
         let second = marked_for_two(&mut journal, "Compute1", NOW + Duration::from_secs(3600));
         let other = marked(&mut journal, "compute2", NOW);

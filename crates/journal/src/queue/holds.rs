@@ -215,8 +215,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::Capacity;
     use crate::tests::{Home, NOW, acknowledged, events, marked};
-    use crate::{Capacity, Role};
 
     const LATER: Timestamp = Timestamp(NOW.0 + 60_000);
 
@@ -240,9 +240,7 @@ mod tests {
     /// S4-11: a held mark is not sent and blocks no later one. The broken variant is the same mark after it was freed.
     #[test]
     fn a_held_mark_is_not_sent_until_it_is_freed_and_blocks_no_other() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let first = marked(&mut journal, "compute1", NOW);
+        let (_home, mut journal, first) = Home::marked();
         let other = marked(&mut journal, "compute2", NOW);
         journal.hold(&[held(first, &["storm", "delay"])], &[], NOW).unwrap();
         assert_eq!(begun(&mut journal), [other]);
@@ -256,9 +254,7 @@ mod tests {
 
     #[test]
     fn what_is_held_is_read_as_it_was_written() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
+        let (_home, mut journal, mark) = Home::marked();
         let cause = Cause { scope: Some(Scope::Group("rack 1".into())), decision: Some(NoteId::generate()) };
         let first = HeldMark { until: Some(LATER), cause, ..held(mark, &["pause", "storm"]) };
         journal.hold(std::slice::from_ref(&first), &[], NOW).unwrap();
@@ -276,9 +272,7 @@ mod tests {
     /// A damaged byte in a row holds no other mark, and the row is written again.
     #[test]
     fn a_row_that_cannot_be_read_is_one_to_be_freed() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
+        let (home, mut journal, mark) = Home::marked();
         journal.hold(&[held(mark, &["storm"])], &[], NOW).unwrap();
         home.raw()
             .execute("UPDATE hold SET words = CAST(x'ff' AS TEXT), why = CAST(x'fe' AS TEXT)", [])
@@ -292,9 +286,7 @@ mod tests {
     /// host behind its first, also if the first waits for its turn.
     #[test]
     fn a_mark_is_due_where_it_would_be_sent() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let first = marked(&mut journal, "compute1", NOW);
+        let (_home, mut journal, first) = Home::marked();
         let later = marked(&mut journal, "compute1", NOW + Duration::from_secs(1));
         journal.hold(&[held(first, &["storm"])], &[], NOW).unwrap();
         let capacity = [Capacity::of("recovery", 0), Capacity::of("gone", 4)];

@@ -283,8 +283,7 @@ mod tests {
     /// The broken variants: a host that is not back, a route that was sent nothing, and one that took a later mark.
     #[test]
     fn only_what_the_route_may_have_is_called_back_once_the_host_is_back() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let [sent, unsent, away] =
             ["compute1", "compute2", "compute3"].map(|host| marked(&mut journal, host, NOW));
         for mark in [sent, away] {
@@ -312,9 +311,7 @@ mod tests {
     /// later one alone, and the host stays down by the other.
     #[test]
     fn what_a_route_took_last_is_called_back_too() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let first = marked(&mut journal, "compute1", NOW);
+        let (_home, mut journal, first) = Home::marked();
         assert!(journal.note_return(first, NOW, NOW).unwrap());
         let second = marked(&mut journal, "compute1", LATER);
         for (mark, at) in [(second, LATER), (first, LATER + Duration::from_secs(1))] {
@@ -342,9 +339,7 @@ mod tests {
             (vec![unreached(), unreached()], false),
             (vec![], false),
         ] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let mark = marked(&mut journal, "compute1", NOW);
+            let (_home, mut journal, mark) = Home::marked();
             for verdict in &verdicts {
                 attempt(&mut journal, mark, "recovery", verdict);
             }
@@ -358,9 +353,7 @@ mod tests {
     /// An attempt that is in flight when the daemon is killed is on disk before it is sent.
     #[test]
     fn an_attempt_that_was_cut_off_may_have_arrived() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
+        let (home, mut journal, mark) = Home::marked();
         assert_eq!(begun_with(&mut journal, &capacities(&[], far(), "cloud1")).len(), 1);
         drop(journal);
         let mut journal = home.open(Role::Alerter);
@@ -375,9 +368,7 @@ mod tests {
     /// for the held mark while the host is alive, and are sent once that is ended while the host is dead.
     #[test]
     fn a_return_waits_for_the_host_and_for_no_mark_that_is_held() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let first = marked(&mut journal, "compute1", NOW);
+        let (_home, mut journal, first) = Home::marked();
         assert!(attempt(&mut journal, first, "recovery", &acknowledged()));
         assert!(journal.note_return(first, LATER, LATER).unwrap());
         add_return(&mut journal, first);
@@ -412,9 +403,7 @@ mod tests {
     /// Issue 22, 7: no end of a mark ends its return; a command of its own does.
     #[test]
     fn the_end_of_a_mark_leaves_its_return_alone() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
+        let (_home, mut journal, mark) = Home::marked();
         assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
         add_return(&mut journal, mark);
         assert!(!journal.dismiss(mark, "enough", "alice", LATER).unwrap(), "nothing else is open");
@@ -429,9 +418,7 @@ mod tests {
     #[test]
     fn a_return_goes_to_where_the_failure_was_sent_or_is_held() {
         for (sent_to, leads_to, goes) in [("one", "one", true), ("one", "two", false)] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let mark = marked(&mut journal, "compute1", NOW);
+            let (_home, mut journal, mark) = Home::marked();
             assert_eq!(begun_with(&mut journal, &capacities(&[], far(), sent_to)).len(), 1);
             journal.finish_attempt(mark, "recovery", &acknowledged(), LATER).unwrap();
             add_return(&mut journal, mark);
@@ -454,9 +441,7 @@ mod tests {
     /// delivery that is not required.
     #[test]
     fn a_return_that_is_refused_is_never_cancelled_by_age() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
+        let (_home, mut journal, mark) = Home::marked();
         assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
         add_return(&mut journal, mark);
         journal.begin_attempt(mark, &back().route).unwrap();
@@ -472,9 +457,7 @@ mod tests {
     #[test]
     fn the_later_of_acknowledgement_and_return_counts() {
         for (days, is_acknowledged) in [(2, true), (2, false), (10, true), (10, false)] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let mark = marked(&mut journal, "compute1", NOW);
+            let (_home, mut journal, mark) = Home::marked();
             assert!(journal.note_return(mark, NOW, NOW).unwrap());
             let ended = NOW + Duration::from_secs(days * 86_400);
             let verdict = if is_acknowledged { acknowledged() } else { again(NOW) };

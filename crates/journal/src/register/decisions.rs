@@ -619,8 +619,7 @@ mod tests {
     /// S0-3, S0-40. The broken variant loses the automatic end, and a host would be held forever.
     #[test]
     fn a_decision_is_in_force_until_its_end_or_its_time() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (home, mut journal) = Home::alerter();
         let all = [
             pause(Scope::All, None),
             pause(rack1(), Some(NOW + HOUR)),
@@ -648,8 +647,7 @@ mod tests {
     /// P7: only an operator ends it, and the history names that operator.
     #[test]
     fn a_decision_ends_once_and_the_history_names_who_did_it() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let (pause, maintenance) = (pause(rack1(), None), maintenance(host("compute1"), HOUR));
         let release = decision(About::ReleaseGroup("rack1".into()), NOW);
         assert!(!journal.end_decision(&end_of(&pause, NOW)).unwrap(), "there is none yet");
@@ -681,8 +679,7 @@ mod tests {
     /// Doubt needs a proof; a rule's hold needs only the release.
     #[test]
     fn a_mark_that_only_a_rule_holds_can_be_released_once() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let (mark, other) = (marked(&mut journal, "compute1", NOW), marked(&mut journal, "compute2", NOW));
         assert!(journal.released_marks().unwrap().is_empty());
         let decision = journal.release(mark, "let it go", "alice", NOW).unwrap().unwrap();
@@ -706,8 +703,7 @@ mod tests {
     /// A damaged decision holds nothing until it is read again; a damaged end counts.
     #[test]
     fn damage_makes_no_decision() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (home, mut journal) = Home::alerter();
         let pause = pause(Scope::All, None);
         journal.decide(&pause).unwrap();
         home.raw().execute("UPDATE decision SET scope = 'group:rack1'", []).unwrap();

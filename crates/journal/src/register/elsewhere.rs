@@ -70,8 +70,8 @@ impl Journal {
 mod tests {
 
     use super::*;
-    use crate::tests::{Home, NOW, events, marked, marked_for_two, states};
-    use crate::{NewDelivery, Role};
+    use crate::NewDelivery;
+    use crate::tests::{Home, NOW, events, marked_for_two, states};
     use marks::id::MarkId;
 
     const THEN: Timestamp = Timestamp(NOW.0 - 5_000);
@@ -92,9 +92,7 @@ mod tests {
 
     #[test]
     fn a_mark_that_another_controller_sent_is_not_sent_again() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
+        let (_home, mut journal, mark) = Home::marked();
         assert!(!journal.acknowledged_elsewhere(&taken(mark, "other"), false, NOW).unwrap(), "no such route");
         assert!(journal.acknowledged_elsewhere(&taken(mark, "recovery"), false, NOW).unwrap());
         assert!(!journal.acknowledged_elsewhere(&taken(mark, "recovery"), false, NOW).unwrap());
@@ -110,8 +108,7 @@ mod tests {
     #[test]
     fn what_is_not_required_is_not_called_acknowledged_with_its_mark() {
         for wiki_has_it in [false, true] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
+            let (_home, mut journal) = Home::alerter();
             let mark = marked_for_two(&mut journal, "compute1", NOW);
             for route in ["recovery", "wiki"].iter().take(1 + usize::from(wiki_has_it)) {
                 assert!(journal.acknowledged_elsewhere(&taken(mark, route), true, NOW).unwrap());
@@ -127,9 +124,7 @@ mod tests {
     #[test]
     fn a_return_goes_on_when_its_mark_was_settled_elsewhere() {
         for (how, state) in SETTLEMENTS {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let mark = marked(&mut journal, "compute1", NOW);
+            let (_home, mut journal, mark) = Home::marked();
             let named = journal.mark(mark).unwrap().unwrap().to_mark().unwrap();
             let step = NewDelivery {
                 route: "recovery.return".into(),

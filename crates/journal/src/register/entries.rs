@@ -139,7 +139,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::tests::{Home, NOW, acknowledged, fencing, marked, marked_as, to_recovery};
+    use crate::tests::{Home, NOW, acknowledged, fencing, marked_as, to_recovery};
     use crate::{NewDelivery, Role, Taken};
     use marks::id::{MarkId, NoteId};
     use marks::mark::{Settlement, Standing};
@@ -161,8 +161,7 @@ mod tests {
     /// Another controller with evidence of it would take its fencing for a new one, and send it.
     #[test]
     fn a_mark_that_may_have_been_sent_has_no_entry() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let mark = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(Doubt::OutcomeUnknown));
         assert_eq!(keys(&journal, NOW), Vec::<String>::new());
         journal.dismiss(mark, "it was reported", "alice", NOW).unwrap();
@@ -173,8 +172,7 @@ mod tests {
     /// broken variants forget it after a week, and say only the id, which another clock makes another one.
     #[test]
     fn what_was_asked_at_the_first_start_stays_until_the_host_is_back() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let first = Watermark { id: NoteId::generate(), at: NOW, by: "ctl1".into() };
         journal.note_watermark(&first).unwrap();
         let ask = |journal: &mut Journal, node, at: Timestamp| {
@@ -202,9 +200,7 @@ mod tests {
     #[test]
     fn what_is_only_known_to_be_settled_is_no_routes_acknowledgement() {
         for names_the_route in [false, true] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let mark = marked(&mut journal, "compute1", NOW);
+            let (_home, mut journal, mark) = Home::marked();
             let (at, by, route) = (NOW, "ctl2".to_owned(), "recovery".to_owned());
             if names_the_route {
                 let taken = Acknowledgement { mark, route, at, by: by.clone() };
@@ -221,9 +217,7 @@ mod tests {
     #[test]
     fn a_return_that_an_operator_ended_is_done_for_all() {
         for is_ended in [false, true] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
-            let mark = marked(&mut journal, "compute1", NOW);
+            let (_home, mut journal, mark) = Home::marked();
             deliver(&mut journal, mark, NOW);
             let row = journal.mark(mark).unwrap().unwrap().to_mark().unwrap();
             let back = NewDelivery { route: "recovery.return".into(), ..to_recovery("back") };
@@ -237,9 +231,7 @@ mod tests {
 
     #[test]
     fn an_open_mark_stands_there_with_its_fencings() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
+        let (home, mut journal, mark) = Home::marked();
         let again = Fencing { asked_at: NOW + Duration::from_secs(1), ..fencing("compute1") };
         journal.append_fencing(&again).unwrap();
         journal.add_to_mark(&again, (mark, Rule::SameConnection), NOW).unwrap();
@@ -256,9 +248,7 @@ mod tests {
 
     #[test]
     fn what_became_of_a_mark_stays_until_it_is_long_over() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let mark = marked(&mut journal, "compute1", NOW);
+        let (_home, mut journal, mark) = Home::marked();
         deliver(&mut journal, mark, NOW);
         let entries = journal.entries(NOW, "ctl1").unwrap();
         let taken = Acknowledgement { mark, route: "recovery".into(), at: NOW, by: "ctl1".into() };
@@ -275,8 +265,7 @@ mod tests {
     /// Only a mark with a proof and a name here is an entry for the others.
     #[test]
     fn a_mark_that_is_held_is_no_entry_but_its_fencings_are() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let doubtful = marked_as(&mut journal, "compute1", NOW, HELD);
         let first = fencing("compute2");
         journal.append_fencing(&first).unwrap();
@@ -294,8 +283,7 @@ mod tests {
 
     #[test]
     fn an_operators_end_of_a_doubtful_mark_holds_everywhere() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let doubtful = marked_as(&mut journal, "compute1", NOW, HELD);
         journal.dismiss(doubtful, "no", "alice", NOW).unwrap();
         assert_eq!(keys(&journal, NOW), [format!("s.{doubtful}"), format!("f.{doubtful}")]);
@@ -305,8 +293,7 @@ mod tests {
     /// and another alerter holds everything in between.
     #[test]
     fn decisions_stand_there_while_they_are_in_force_and_their_ends_before_them() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let decide = |journal: &mut Journal, about| {
             let (id, actor, reason) = (NoteId::generate(), "alice".to_owned(), "disk".to_owned());
             journal.decide(&Decision { id, about, at: NOW, actor, reason }).unwrap();

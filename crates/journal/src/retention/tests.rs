@@ -52,8 +52,7 @@ fn is_there(journal: &Journal, mark: MarkId) -> bool {
 
 #[test]
 fn a_mark_that_is_long_over_goes_with_all_that_is_about_it() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
+    let (home, mut journal) = Home::alerter();
     let mark = sent(&mut journal, "compute1", NOW);
     let keys = [format!("m.{mark}"), format!("s.{mark}"), format!("f.{mark}"), format!("a.{mark}.recovery")];
     journal.note_published(Register::Attrd, &keys).unwrap();
@@ -73,8 +72,7 @@ fn a_mark_that_is_long_over_goes_with_all_that_is_about_it() {
 /// the same mark, and once ended the daemon.
 #[test]
 fn an_id_that_is_no_text_any_more_keeps_its_mark_alone() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
+    let (home, mut journal) = Home::alerter();
     let [hurt, sound] = ["compute1", "compute2"].map(|host| sent(&mut journal, host, NOW));
     let flip = "UPDATE folded SET fencing = CAST(x'ff' AS TEXT) WHERE mark = ?1";
     let raw = home.raw();
@@ -92,8 +90,7 @@ fn an_id_that_is_no_text_any_more_keeps_its_mark_alone() {
 #[test]
 fn a_fencing_goes_with_the_record_that_it_was_taken_in() {
     for whole in [true, false] {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (home, mut journal) = Home::alerter();
         sent(&mut journal, "compute1", NOW);
         match whole {
             true => drop(prune(&mut journal)),
@@ -143,8 +140,7 @@ fn what_is_open_young_or_needed_stays() {
     ];
     for (why, change) in cases {
         for is_broken in [false, true] {
-            let home = Home::new();
-            let mut journal = home.open(Role::Alerter);
+            let (home, mut journal) = Home::alerter();
             let mark = sent(&mut journal, "compute1", NOW);
             if !is_broken {
                 change(&mut journal, &home, mark);
@@ -159,8 +155,7 @@ fn what_is_open_young_or_needed_stays() {
 #[test]
 fn what_stands_in_the_register_stays() {
     for kind in ["m", "s", "f", "r"] {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let mark = sent(&mut journal, "compute1", NOW);
         prune_with(&mut journal, &bounds(), &|key| key == format!("{kind}.{mark}"));
         assert!(is_there(&journal, mark), "{kind}");
@@ -172,9 +167,7 @@ fn what_stands_in_the_register_stays() {
 /// Otherwise an older mark would become the host's newest one, and take in records of the next outage.
 #[test]
 fn a_host_loses_its_oldest_mark_first() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
-    let never_back = marked(&mut journal, "compute1", NOW);
+    let (_home, mut journal, never_back) = Home::marked();
     assert!(attempt(&mut journal, never_back, "recovery", &acknowledged()));
     let back = sent(&mut journal, "Compute1", NOW + DAY);
     prune(&mut journal);
@@ -187,8 +180,7 @@ fn a_host_loses_its_oldest_mark_first() {
 /// Removal does not change later decisions: for every next fencing the remaining outages give the same result as all.
 #[test]
 fn no_outage_is_forgotten_that_a_fencing_of_today_could_belong_to() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
+    let (_home, mut journal) = Home::alerter();
     for day in [0, 10, 20] {
         sent(&mut journal, "compute1", NOW + DAY * day);
     }
@@ -202,8 +194,7 @@ fn no_outage_is_forgotten_that_a_fencing_of_today_could_belong_to() {
 
 #[test]
 fn a_fencing_that_made_no_mark_goes_and_one_that_was_never_read_stays() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
+    let (home, mut journal) = Home::alerter();
     let (aside, new) = (fencing("ctl1"), fencing("compute1"));
     journal.append_fencing(&aside).unwrap();
     journal.set_aside(&aside, (Rule::NotCovered, "no compute host"), NOW).unwrap();
@@ -221,8 +212,7 @@ fn a_fencing_that_made_no_mark_goes_and_one_that_was_never_read_stays() {
 /// The broken variant checks the file's size, which never shrinks: it would remove everything.
 #[test]
 fn too_large_a_history_goes_before_its_time_but_nothing_of_the_last_week() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
+    let (_home, mut journal) = Home::alerter();
     for (days, detail) in [(30, "a month old"), (8, "a week old"), (1, "of yesterday")] {
         let (event, actor) = ("forgotten", ALERTER);
         let at = LATE - DAY * days;
@@ -243,8 +233,7 @@ fn too_large_a_history_goes_before_its_time_but_nothing_of_the_last_week() {
 /// The known fault of the first round: operators' decisions were never removed. Those in effect stay forever.
 #[test]
 fn decisions_go_a_month_after_their_end_and_never_before() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
+    let (home, mut journal) = Home::alerter();
     let mut decide = |about, at| {
         let (id, actor, reason) = (NoteId::generate(), "alice".to_owned(), "new switch".to_owned());
         assert!(journal.decide(&Decision { id, about, at, actor, reason }).unwrap());

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::tests::{Home, NOW, acknowledged, attempt, fencing};
-use crate::{Callback, Capacity, Ended, Journal, JournalError, NewDelivery, Role, Says, Taken, Verdict};
+use crate::{Callback, Capacity, Ended, Journal, JournalError, NewDelivery, Says, Taken, Verdict};
 use marks::chain::Link;
 use marks::delivery::State;
 use marks::id::MarkId;
@@ -150,8 +150,7 @@ fn moved(journal: &Journal) -> BTreeSet<(String, String)> {
 
 /// Does everything to a delivery of this shape in this state, one mark for each operation, and returns the changes.
 fn play(shape: Shape, state: State, is_damaged: bool) -> BTreeSet<(String, String)> {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
+    let (home, mut journal) = Home::alerter();
     watch(&journal);
     for (number, (act, act_on)) in ACTS.iter().enumerate() {
         let mark = marked(&mut journal, shape, number);
@@ -199,8 +198,7 @@ fn what_the_journal_does_is_what_the_tables_say() {
 /// The broken variant: a statement that ignores the tables is seen.
 #[test]
 fn a_statement_that_brings_a_sent_mark_back_is_seen() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
+    let (_home, mut journal) = Home::alerter();
     watch(&journal);
     let mark = marked(&mut journal, Shape::Required, 1);
     bring(&mut journal, mark, State::Acknowledged);

@@ -75,14 +75,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::Role;
+
     use crate::tests::{Home, NOW, marked};
 
     /// The broken variant keeps what was found once: the alert would stay until the daemon is restarted.
     #[test]
     fn what_is_repaired_or_ended_or_gone_is_no_damage() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (home, mut journal) = Home::alerter();
         let id = marked(&mut journal, "c1", NOW);
         let change = |sql: &str| home.raw().execute(sql, [id.to_string()]).unwrap();
         change("UPDATE mark SET made_by = 'x' || made_by WHERE id = ?1");

@@ -484,8 +484,7 @@ mod tests {
     /// The broken variant takes the oldest open one: a mark in maintenance for hours would make a young one seem late.
     #[test]
     fn the_oldest_that_waits_is_held_by_no_decision() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let old = marked(&mut journal, "c1", NOW - MINUTE * 9);
         let oldest = |journal: &Journal| {
             let counted = figures(journal);
@@ -504,8 +503,7 @@ mod tests {
     /// The broken variant asks for one route only: a mark that waits for the other one alone would count as unsent.
     #[test]
     fn marks_that_no_route_can_send_are_found() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let sent = marked_for_two(&mut journal, "c1", NOW);
         attempt(&mut journal, sent, "wiki", &acknowledged());
         marked(&mut journal, "c2", NOW);
@@ -524,8 +522,7 @@ mod tests {
 
     #[test]
     fn a_step_that_waits_for_its_turn_is_distinguished() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let first = fencing("c1");
         journal.append_fencing(&first).unwrap();
         let link = |step| Some(marks::chain::Link { step, timeout: MINUTE });

@@ -127,9 +127,7 @@ mod tests {
 
     #[test]
     fn what_is_open_comes_first_and_what_ended_long_ago_not_at_all() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let sent = marked(&mut journal, "compute1", NOW);
+        let (_home, mut journal, sent) = Home::marked();
         let open = marked(&mut journal, "compute2", NOW);
         assert!(attempt(&mut journal, sent, "recovery", &acknowledged()));
         let found = |since, most| -> Vec<_> {
@@ -154,8 +152,7 @@ mod tests {
 
     #[test]
     fn what_is_held_is_found_oldest_first_and_no_other_mark() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         marked(&mut journal, "well", NOW);
         let doubtful = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(Doubt::Unproven));
         let first = Fencing { asked_at: NOW - MINUTE, ..fencing("compute2") };
@@ -189,9 +186,7 @@ mod tests {
 
     #[test]
     fn a_delivery_is_rejected_where_its_answer_has_put_it_off_and_refused_where_it_is_due_at_once() {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
-        let rejected = marked(&mut journal, "compute1", NOW);
+        let (_home, mut journal, rejected) = Home::marked();
         let refused = marked(&mut journal, "compute2", NOW);
         marked(&mut journal, "well", NOW);
         attempt(&mut journal, rejected, "recovery", &parked(NOW + MINUTE));

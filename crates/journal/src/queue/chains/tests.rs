@@ -75,8 +75,7 @@ fn details(journal: &Journal, mark: MarkId, event: &str) -> Vec<String> {
 /// S0-25, S0-26, S0-29, S4-8: several steps, each in its turn, each with its own bytes. The broken variant: a moment before.
 #[test]
 fn the_steps_are_sent_one_after_the_other_when_the_time_of_each_is_over() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
+    let (home, mut journal) = Home::alerter();
     let mark = chained(&mut journal, 3);
     assert_eq!(chain(&journal, mark), ["pending", "waits", "waits"]);
     assert!(go(&mut journal, NOW).escalated.is_empty());
@@ -118,8 +117,7 @@ fn the_steps_are_sent_one_after_the_other_when_the_time_of_each_is_over() {
 #[test]
 fn an_exhausted_chain_stays_and_is_listed() {
     for is_dismissed in [false, true] {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let mark = chained(&mut journal, 2);
         let exhausted = |journal: &Journal| journal.figures(&[], None, NOW).unwrap().exhausted;
         let mut now = NOW;
@@ -152,8 +150,7 @@ fn an_exhausted_chain_stays_and_is_listed() {
 #[test]
 fn an_earlier_step_that_is_acknowledged_late_or_elsewhere_ends_the_chain() {
     for (is_settled, is_under_way) in [(false, false), (true, false), (false, true)] {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let mark = chained(&mut journal, 3);
         attempt(&mut journal, mark, "nova", &refusal());
         go(&mut journal, NOW);
@@ -184,8 +181,7 @@ fn an_earlier_step_that_is_acknowledged_late_or_elsewhere_ends_the_chain() {
 #[test]
 fn what_was_in_flight_beside_an_acknowledgement_is_not_sent_again() {
     for end in ["acknowledged", "crash", "taken back"] {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (_home, mut journal) = Home::alerter();
         let mark = chained(&mut journal, 2);
         attempt(&mut journal, mark, "nova", &refusal());
         go(&mut journal, NOW);
@@ -222,8 +218,7 @@ fn kept(journal: &Journal) -> u64 {
 /// P10: an operator's command reaches the step whose turn it is, and no other.
 #[test]
 fn what_the_chain_holds_nobody_else_frees_or_has_to_see() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
+    let (_home, mut journal) = Home::alerter();
     let mark = chained(&mut journal, 3);
     assert_eq!(journal.release_held(mark, false, ("go", "alice"), NOW).unwrap(), 0);
     assert_eq!(kept(&journal), 0);
@@ -246,8 +241,7 @@ fn what_the_chain_holds_nobody_else_frees_or_has_to_see() {
 /// variant is the step whose turn it is.
 #[test]
 fn an_earlier_chain_stands_in_the_way_on_the_route_whose_turn_it_is_alone() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
+    let (_home, mut journal) = Home::alerter();
     let first = chained(&mut journal, 2);
     let second = marked_as(&mut journal, "compute1", NOW + SECOND, &chain_of(2));
     let now = NOW + SECOND;
@@ -275,8 +269,7 @@ fn an_earlier_chain_stands_in_the_way_on_the_route_whose_turn_it_is_alone() {
 #[test]
 fn a_changed_place_or_time_is_damage() {
     for change in ["step = 2", "step_limit = 1", "step_until = 1", "step_left = 1", "exhausted_at = 1"] {
-        let home = Home::new();
-        let mut journal = home.open(Role::Alerter);
+        let (home, mut journal) = Home::alerter();
         let mark = chained(&mut journal, 1);
         go(&mut journal, NOW);
         home.raw().execute(&format!("UPDATE delivery SET {change}"), []).unwrap();
@@ -288,8 +281,7 @@ fn a_changed_place_or_time_is_damage() {
 /// know of.
 #[test]
 fn only_what_was_stirred_is_read() {
-    let home = Home::new();
-    let mut journal = home.open(Role::Alerter);
+    let (home, mut journal) = Home::alerter();
     let mark = chained(&mut journal, 2);
     let until = |journal: &Journal| step(journal, mark, "nova").chain.unwrap().until;
     let stirred = |journal: &mut Journal, changed: &[MarkId], may_go: bool, now| {
