@@ -1,14 +1,6 @@
 //! The alerter's library on real sockets and real files.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
 
-// The driver that `docs/drivers/write.md` takes as its example stands here as it would among the others.
-use drivers::event;
-
-/// The modules that a driver expects beside it.
-mod driver {
-    pub(crate) use drivers::{Driver, Exchange, Failure, Kind, Message, Outcome};
-}
-
 mod account;
 mod advice;
 mod api;
@@ -25,7 +17,6 @@ mod damage;
 mod decisions;
 mod doubt;
 mod endpoint;
-mod example_driver;
 mod exec;
 mod exec_config;
 mod exec_examples;
