@@ -267,7 +267,7 @@ pub const MUTANTS: &[Mutant] = &[
             today: "Some(false) if !stored.has_disabled(service) => Self::default(),",
             before: "Some(false) if !stored.has_disabled(service) => Self { status: None, ..Self::up(service.forced_down) },",
         }],
-        tests: &["without_a_reason_it_is_left_and_said", "what_somebody_else_changed_is_left_alone"],
+        tests: &["a_host_that_is_back_is_as_it_was"],
     },
     Mutant {
         name: "R7: a return that is refused is cancelled by age",

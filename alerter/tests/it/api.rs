@@ -573,26 +573,6 @@ async fn a_receiver_confirms_what_it_had_accepted() {
     assert_eq!((status, &answer["kind"]), (409, &json!("ended")), "what was sent cannot be taken back");
 }
 
-/// Never dropped: sent again slowly, and a late confirmation counts.
-#[tokio::test]
-async fn a_receiver_refuses_what_it_had_accepted() {
-    let server = Server::alone(CALLBACK).await;
-    server.patch_locally("compute1", true, None).await.unwrap();
-    let due = server.begin("recovery").await;
-    server.end(&due, accepted()).await;
-    let path = format!("/v1/marks/{}", due.mark.id);
-    let body = json!({ "acknowledged": false, "reason": "no such host" }).to_string();
-    assert_eq!(server.patch(&path, TOKEN, &body).await.0, 200);
-    let delivery = server.deliveries(due.mark.id).await.remove(0);
-    assert_eq!((delivery.state, delivery.body), (State::Parked, due.delivery.body));
-    assert!(
-        delivery.next_due > Timestamp::now() + LONG && delivery.last.unwrap().detail.contains("no such host")
-    );
-    assert_eq!(server.marks("compute1").await[0].settled, None);
-    assert_eq!(server.patch(&path, TOKEN, r#"{"acknowledged": true}"#).await.0, 200);
-    assert!(server.marks("compute1").await[0].settled.is_some());
-}
-
 #[tokio::test]
 async fn only_what_is_confirmed_like_this_can_be_confirmed() {
     let server = Server::alone(CALLBACK).await;

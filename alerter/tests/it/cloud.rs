@@ -34,10 +34,6 @@ pub(crate) enum Whim {
     Hang,
     /// It resets the connection and does nothing.
     Reset,
-    /// It does what it is asked, and closes without a word.
-    Close,
-    /// It does what it is asked, and closes within the answer's header section.
-    HalfHeader,
     /// It does what it is asked, and closes within the answer's body.
     HalfBody,
 }
@@ -112,8 +108,6 @@ async fn serve<S: Service>(
         };
         let body = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap() + 4;
         let said = match whim {
-            Some(Whim::Close) => 0,
-            Some(Whim::HalfHeader) => body - 3,
             Some(Whim::HalfBody) => (body + answer.len()) / 2,
             _ => answer.len(),
         };

@@ -108,25 +108,6 @@ async fn a_redirect_is_refused_however_its_place_is_written() {
     }
 }
 
-/// S1-16: half an answer is no answer. The broken variant believes a status line.
-#[tokio::test]
-async fn half_an_answer_does_not_acknowledge() {
-    let believes = |answer: &str| answer.starts_with("HTTP/1.1 200");
-    for answer in [
-        "HTTP/1.1 200 OK",
-        "HTTP/1.1 200 OK\r\n",
-        "HTTP/1.1 200 OK\r\nContent-Le",
-        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n",
-        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r",
-    ] {
-        let endpoint = Endpoint::saying(answer).await;
-        assert_eq!(word_of(&endpoint.url()).await, "unknown closed", "{answer:?}");
-        assert!(believes(answer));
-    }
-    let endpoint = Endpoint::saying("").await;
-    assert_eq!(word_of(&endpoint.url()).await, "unknown closed");
-}
-
 /// HTTP/0.9 has no status. The broken variant is a client that still understands it: it sees a 200.
 #[tokio::test]
 async fn what_is_no_http_does_not_acknowledge() {

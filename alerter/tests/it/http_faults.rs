@@ -3,12 +3,7 @@
 use drivers::Peer;
 
 use crate::endpoint::{Endpoint, OK, unused};
-use crate::route::{LONG, SHORT, deliver, route, word, word_of};
-
-#[tokio::test]
-async fn a_closed_port_is_a_retry() {
-    assert_eq!(word_of(&format!("http://{}/", unused())).await, "unreachable connect");
-}
+use crate::route::{LONG, deliver, route, word, word_of};
 
 /// A label of more than 63 letters has no address anywhere, and no name server is asked for it.
 #[tokio::test]
@@ -91,16 +86,4 @@ async fn a_half_closed_connection_is_given_up() {
         assert_eq!(word_of(&endpoint.url()).await, expected);
         endpoint.connection_ended().await;
     }
-}
-
-/// S1-16: the connection ends by our limit, and the endpoint sees that.
-#[tokio::test]
-async fn an_endpoint_that_never_answers_is_unknown() {
-    let mut endpoint = Endpoint::acting(|mut peer| async move {
-        peer.request().await;
-        peer.gone().await;
-    })
-    .await;
-    assert_eq!(word(&deliver(&route(&endpoint.url(), SHORT)).await), "unknown timeout");
-    endpoint.connection_ended().await;
 }

@@ -7,7 +7,7 @@ use marks::time::Timestamp;
 use tokio::task::JoinSet;
 
 use crate::certificates::{Ca, Peculiar};
-use crate::openstack::{AT, PROJECT, Site, Whim, mark, send};
+use crate::openstack::{AT, Site, Whim, mark, send};
 use crate::route::{SECRET, word};
 use crate::warnings::Warnings;
 
@@ -18,21 +18,6 @@ async fn attempt(driver: &Masakari, ambiguous: u32) -> String {
 
 fn posts(site: &Site) -> usize {
     site.state().asked.iter().filter(|asked| asked.starts_with("POST")).count()
-}
-
-/// S1-19, S1-34: the request of the documentation, made by the driver itself.
-#[tokio::test]
-async fn a_mark_becomes_a_notification() {
-    let site = Site::new().await;
-    let driver = site.driver();
-    let body = driver.body(&mark());
-    let outcome = send(&driver, &body, 0).await;
-    let state = site.state();
-    let row = &state.rows[0];
-    assert_eq!(outcome, Outcome::Acknowledged { reference: Some(row.uuid.clone()) });
-    assert_eq!((row.host.as_str(), row.seconds), ("Compute1.my.cloud.com", AT));
-    assert_eq!(state.bodies, [body], "the stored bytes, and no others");
-    assert_eq!(state.asked, [format!("POST /v1/{PROJECT}/notifications")]);
 }
 
 /// An attempt that got lost on its way proves nothing where Masakari shows what it has. Only for a duplicate, where it shows
@@ -96,20 +81,6 @@ async fn only_the_notification_itself_acknowledges() {
         let reference = Some(site.state().rows[0].uuid.clone());
         assert_eq!((outcome, site.state().rows.len()), (Outcome::Acknowledged { reference }, 1));
     }
-}
-
-/// A second outage that Masakari takes for a repetition is not sent. The broken variant takes every 409 for "I have it".
-#[tokio::test]
-async fn a_repetition_that_is_none_is_not_acknowledged() {
-    let site = Site::new().await;
-    site.state().add("Compute1.my.cloud.com", AT - 60);
-    // Of the same second, but of another host.
-    site.state().add("compute0.my.cloud.com", AT);
-    let driver = site.driver();
-    assert_eq!(attempt(&driver, 0).await, "rejected duplicate");
-    assert_eq!(site.state().rows.len(), 2);
-    site.state().add("Compute1.my.cloud.com", AT);
-    assert_eq!(attempt(&driver, 0).await, "acknowledged", "so it must be searched for");
 }
 
 #[tokio::test]

@@ -326,12 +326,6 @@ impl Request {
         }
     }
 
-    /// A header that is not among these is one that nobody meant to send.
-    pub(crate) fn only_headers(&self, known: &[&str]) {
-        let stranger = self.headers.iter().find(|(name, _)| !known.contains(&name.as_str()));
-        assert!(stranger.is_none(), "{:?}", stranger.map(|(name, _)| name));
-    }
-
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
     }

@@ -309,6 +309,19 @@ mod tests {
         }
     }
 
+    /// The broken variant takes what an operator wants down for done, or for a service that is up.
+    #[test]
+    fn what_is_left_down_waits_for_somebody_with_the_command() {
+        let left = |forced_down| {
+            let service = Service { id: ID.into(), forced_down, is_disabled: true, disabled_reason: None };
+            left(&service, "h", &Change::default())
+        };
+        let reference = Some(format!("{ID} left-alone"));
+        assert_eq!(left(false), Outcome::Acknowledged { reference });
+        assert_eq!(left(true).words(), ("rejected", "not-ours"));
+        assert!(left(true).failure().unwrap().detail.contains("compute service set --up h nova-compute"));
+    }
+
     #[test]
     fn a_host_with_evacuations_is_asked_for_again() {
         let said = |message: &str| json!({"badRequest": {"code": 400, "message": message}}).to_string();
