@@ -237,15 +237,6 @@ fn a_key_is_made_whatever_the_cluster_is_like() {
 }
 
 #[test]
-fn a_missing_tool_of_etcd_is_said() {
-    let mut cluster = right();
-    cluster.here.no_tool = Some("/usr/bin/etcdctl".into());
-    let found = check(&cluster);
-    assert_eq!((found.len(), found[0].kind, found[0].step()), (1, Kind::NoEtcdctl, None));
-    assert!(found[0].what.contains("/usr/bin/etcdctl"));
-}
-
-#[test]
 fn a_host_without_a_power_device_is_named_and_the_others_are_set_up() {
     let mut cluster = bare(&["compute1", "compute2"]);
     cluster.resources.retain(|resource| resource.id != "power-compute2");
@@ -587,51 +578,16 @@ fn fencing_is_never_switched_on() {
     assert!(then(&cluster).contains("there is no fence device"));
 }
 
-/// States that stop fencing or reporting, which an older check accepted.
+/// States that stop fencing or reporting, which an older check accepted: the operator decides. Others are in the test of every finding.
 #[test]
-fn a_cluster_that_does_nothing_is_not_right() {
-    let with = |change: &dyn Fn(&mut Cluster)| {
-        let mut cluster = right();
-        change(&mut cluster);
-        assert_eq!(plan(&cluster), [], "the operator decides");
-        kinds(&cluster)
-    };
-    let set = |name: &'static str| {
-        move |cluster: &mut Cluster| drop(cluster.properties.insert(name.into(), "true".into()))
-    };
-    let meta = |id: &'static str, name: &'static str, value: &'static str| {
-        move |cluster: &mut Cluster| drop(own(cluster, id).meta.insert(name.into(), value.into()))
-    };
-    let ban = |id: &'static str| {
-        move |cluster: &mut Cluster| {
-            let part = |node: &str| Part { score: -1_000_000, condition: Condition::Named(node.into()) };
-            let ban = |node| Location {
-                id: format!("no-{node}"),
-                resources: names(&[id]),
-                parts: vec![part(node)],
-                ..Location::default()
-            };
-            cluster.locations.extend(["ctl1", "ctl2"].map(ban));
-        }
-    };
-    assert_eq!(with(&set("maintenance-mode")), ["maintenance"]);
-    assert_eq!(with(&set("stop-all-resources")), ["stop-all-resources"]);
-    assert_eq!(
-        with(&|cluster| cluster.nodes[2].attributes.push(("maintenance".into(), "true".into()))),
-        ["maintenance"]
-    );
-    assert_eq!(with(&meta("compute1", "is-managed", "false")), ["unmanaged"]);
-    assert_eq!(with(&meta("compute1", "maintenance", "true")), ["unmanaged"]);
-    assert_eq!(with(&meta("alerter", "is-managed", "false")), ["unmanaged"]);
-    assert_eq!(with(&|cluster| own(cluster, "alerter").is_cloned = true), ["several-alerters"]);
-    let twice = |cluster: &mut Cluster| {
-        let alerter = Resource { id: "alerter-2".into(), ..own(cluster, "alerter").clone() };
-        cluster.resources.push(alerter);
-    };
-    assert_eq!(with(&twice), ["several-alerters"]);
-    assert_eq!(with(&ban("alerter")), ["banned"]);
-    assert_eq!(with(&ban("power-compute1")), ["banned"]);
-    assert_eq!(with(&meta("power-compute1", "target-role", "Stopped")), ["stopped"]);
+fn a_node_or_a_resource_in_maintenance_is_not_right() {
+    let mut node = right();
+    node.nodes[2].attributes.push(("maintenance".into(), "true".into()));
+    let mut resource = right();
+    own(&mut resource, "compute1").meta.insert("maintenance".into(), "true".into());
+    for (cluster, word) in [(node, "maintenance"), (resource, "unmanaged")] {
+        assert_eq!((plan(&cluster), kinds(&cluster)), (vec![], vec![word]));
+    }
 }
 
 /// Pacemaker makes that device itself.

@@ -125,9 +125,15 @@ fn until_well(site: &Site) {
     assert!(recovered.is_ok(), "{}", shown(site));
 }
 
+/// The last of a story.
+fn ends_well(mut site: Site) {
+    until_well(&site);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
 /// S3-50: `status` says it in sentences for people, and names what to type.
 fn an_endpoint_is_down() {
-    let Stand { mut site, mut receiver } = faults::an_endpoint_is_down().unwrap();
+    let Stand { site, mut receiver } = faults::an_endpoint_is_down().unwrap();
     let address = receiver.address().to_string();
     let words =
         ["route recovery accepts nothing since", "(connect)", &address, "nova-host-alerter retry --all"];
@@ -146,12 +152,11 @@ fn an_endpoint_is_down() {
     let commands = ["send-test recovery", "retry --all"].map(|verb| advised(&site, verb));
     receiver.up().unwrap();
     commands.iter().for_each(|words| done(&site, words));
-    until_well(&site);
-    site.end(Signal::SIGTERM).unwrap();
+    ends_well(site);
 }
 
 fn an_endpoint_refuses_our_credentials() {
-    let Stand { mut site, receiver } = faults::an_endpoint_refuses_our_credentials().unwrap();
+    let Stand { site, receiver } = faults::an_endpoint_refuses_our_credentials().unwrap();
     let words = [
         "route recovery refuses every mark since",
         "(credentials)",
@@ -162,8 +167,7 @@ fn an_endpoint_refuses_our_credentials() {
     named(&site, CRITICAL, &words);
     receiver.answer(Answer::Status(200));
     typed(&site, "retry --all");
-    until_well(&site);
-    site.end(Signal::SIGTERM).unwrap();
+    ends_well(site);
 }
 
 fn an_endpoint_has_a_certificate_that_nobody_trusts() {
@@ -183,26 +187,24 @@ fn an_endpoint_has_a_certificate_that_nobody_trusts() {
 }
 
 fn an_endpoint_rejects_one_mark() {
-    let Stand { mut site, receiver } = faults::an_endpoint_rejects_one_mark().unwrap();
+    let Stand { site, receiver } = faults::an_endpoint_rejects_one_mark().unwrap();
     named(&site, CRITICAL, &["compute1", "(rejected)", "422", "check the log"]);
     let said = shown(&site);
     assert!(!said.contains("accepts nothing") && !said.contains("--all"), "{said}");
     receiver.answer(Answer::Status(200));
     let output = site.alerter(&["retry", "compute1"]).unwrap();
     assert!(output.status.success());
-    until_well(&site);
-    site.end(Signal::SIGTERM).unwrap();
+    ends_well(site);
 }
 
 fn a_storm_holds() {
-    let Stand { mut site, receiver: _kept } = faults::a_storm_holds().unwrap();
+    let Stand { site, receiver: _kept } = faults::a_storm_holds().unwrap();
     let figures = "too many hosts of group rack1 are down at once: more than 1";
     let words =
         ["r1-3", "held (storm) since", "until", figures, "3 of ", " are down now", "release --group rack1"];
     named(&site, WARNING, &words);
     typed(&site, "release --group rack1");
-    until_well(&site);
-    site.end(Signal::SIGTERM).unwrap();
+    ends_well(site);
 }
 
 fn a_pause_is_forgotten() {
@@ -234,15 +236,14 @@ fn a_pause_is_forgotten() {
 
 /// S0-38: held, visibly, and it goes on afterwards.
 fn a_maintenance_covers_the_host() {
-    let Stand { mut site, receiver: _kept } = faults::a_maintenance_covers_a_host().unwrap();
+    let Stand { site, receiver: _kept } = faults::a_maintenance_covers_a_host().unwrap();
     assert_eq!(check(&site, &[]).0, OK, "it ends by itself, and holds nobody");
     assert!(shown(&site).contains("in force  maintenance of host compute1 by"), "{}", shown(&site));
     site.fence("compute1").unwrap();
     let words = ["compute1 is held (maintenance) since", ", until ", "new disk", "maintenance end compute1"];
     named(&site, WARNING, &words);
     typed(&site, "maintenance end compute1");
-    until_well(&site);
-    site.end(Signal::SIGTERM).unwrap();
+    ends_well(site);
 }
 
 fn nobody_knows_the_hosts_full_name() {
@@ -261,12 +262,11 @@ fn nobody_knows_the_hosts_full_name() {
     fs::write(site.config(), lacking.replace("[hosts]\n", "[hosts]\ndomain = \"my.cloud.com\"\n")).unwrap();
     site.end(Signal::SIGTERM).unwrap();
     site.start().unwrap();
-    until_well(&site);
-    site.end(Signal::SIGTERM).unwrap();
+    ends_well(site);
 }
 
 fn a_row_is_damaged() {
-    let mut site = faults::a_row_is_damaged().unwrap().site;
+    let site = faults::a_row_is_damaged().unwrap().site;
     named(
         &site,
         CRITICAL,
@@ -276,8 +276,7 @@ fn a_row_is_damaged() {
     assert!(shown(&site).contains("compute1"), "{}", shown(&site));
     let output = site.alerter(&["unmark", &id, "--reason", "reported by hand"]).unwrap();
     assert!(output.status.success());
-    until_well(&site);
-    site.end(Signal::SIGTERM).unwrap();
+    ends_well(site);
 }
 
 fn the_daemon_does_not_run() {
@@ -299,8 +298,7 @@ fn the_daemon_does_not_run() {
     assert_eq!(site.alerter(&["status"]).unwrap().status.code(), Some(1));
     receiver.up().unwrap();
     site.start().unwrap();
-    until_well(&site);
-    site.end(Signal::SIGTERM).unwrap();
+    ends_well(site);
 }
 
 fn a_route_was_removed() {
@@ -309,7 +307,7 @@ fn a_route_was_removed() {
     }
 }
 
-fn a_removed_route_asks_for_a_decision(mut site: Site) {
+fn a_removed_route_asks_for_a_decision(site: Site) {
     let words = [
         "compute1",
         "route recovery is not configured any more",
@@ -318,8 +316,7 @@ fn a_removed_route_asks_for_a_decision(mut site: Site) {
     ];
     named(&site, CRITICAL, &words);
     typed(&site, "dismiss --route recovery");
-    until_well(&site);
-    site.end(Signal::SIGTERM).unwrap();
+    ends_well(site);
 }
 
 fn the_configuration_is_wrong() {
@@ -336,8 +333,7 @@ fn the_configuration_is_wrong() {
     assert_eq!(json(&site, &["status"])["problems"][0]["kind"], "configuration", "the cause stands first");
     fs::write(site.config(), right).unwrap();
     site.start().unwrap();
-    until_well(&site);
-    site.end(Signal::SIGTERM).unwrap();
+    ends_well(site);
 }
 
 fn the_journal_cannot_be_read() {
@@ -363,22 +359,20 @@ fn a_name_has_no_address() {
 }
 
 fn an_endpoint_has_moved() {
-    let Stand { mut site, receiver } = faults::an_endpoint_has_moved().unwrap();
+    let Stand { site, receiver } = faults::an_endpoint_has_moved().unwrap();
     named(&site, CRITICAL, &["route recovery refuses every mark", "404", "check url", "send-test recovery"]);
     receiver.answer(Answer::Status(200));
     typed(&site, "retry --all");
-    until_well(&site);
-    site.end(Signal::SIGTERM).unwrap();
+    ends_well(site);
 }
 
 fn a_reload_is_refused() {
-    let mut site = faults::a_reload_is_refused().unwrap().site;
+    let site = faults::a_reload_is_refused().unwrap().site;
     named(&site, WARNING, &["still uses the former one", "did you mean url?", "check-config"]);
     let wrong = fs::read_to_string(site.config()).unwrap();
     fs::write(site.config(), wrong.replace("ulr =", "url =")).unwrap();
     assert!(site.alerter(&["reload"]).unwrap().status.success());
-    until_well(&site);
-    site.end(Signal::SIGTERM).unwrap();
+    ends_well(site);
 }
 
 /// S1-16: it delays, and loses nothing.
@@ -402,15 +396,14 @@ fn the_disk_is_full() {
 }
 
 fn nobody_vouches_for_a_mark() {
-    let Stand { mut site, receiver: _kept } = faults::nobody_vouches_for_a_mark().unwrap();
+    let Stand { site, receiver: _kept } = faults::nobody_vouches_for_a_mark().unwrap();
     named(
         &site,
         WARNING,
         &["compute1 is held (unconfirmed)", "Pacemaker has not confirmed it", "release compute1"],
     );
     assert!(site.alerter(&["release", "compute1", "--reason", "I saw it off"]).unwrap().status.success());
-    until_well(&site);
-    site.end(Signal::SIGTERM).unwrap();
+    ends_well(site);
 }
 
 /// C10: it is no quiet night; nothing is sent, and what is typed settles it, also after a restart.
@@ -448,13 +441,12 @@ fn entries_have_no_seal() {
 }
 
 fn an_endpoint_rejects_some_hosts() {
-    let Stand { mut site, receiver } = faults::an_endpoint_rejects_some_hosts().unwrap();
+    let Stand { site, receiver } = faults::an_endpoint_rejects_some_hosts().unwrap();
     named(&site, CRITICAL, &["r2-1", "r2-3", "422", "reject"]);
     assert!(!shown(&site).contains("r1-1"), "{}", shown(&site));
     receiver.answer_about("none has this", Answer::Status(422));
     assert!(site.alerter(&["retry", "--all"]).unwrap().status.success());
-    until_well(&site);
-    site.end(Signal::SIGTERM).unwrap();
+    ends_well(site);
 }
 
 fn a_migration_is_left_half_way() {
