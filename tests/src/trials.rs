@@ -18,6 +18,14 @@ pub struct Group {
     pub tests: Vec<Named>,
 }
 
+impl Group {
+    /// Tests that run everywhere.
+    #[must_use]
+    pub fn everywhere(tests: Vec<Named>) -> Self {
+        Self { cannot: None, tests }
+    }
+}
+
 /// Names each function by itself, with its module: `trials![first, second]`.
 #[macro_export]
 macro_rules! trials {

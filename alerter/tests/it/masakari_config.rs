@@ -57,11 +57,14 @@ fn each_mistake_has_its_sentence() {
 #[test]
 fn a_route_that_would_harm_a_host_that_is_well_holds_by_default() {
     let day = Some(Duration::from_secs(86_400));
+    let node = "11111111-0000-4000-8000-000000000001";
+    let senlin = format!("operation = \"rebuild\"\nnodes = {{ compute1 = [\"{node}\"] }}");
     for (driver, keys, expected) in [
         ("masakari", "", (IfReturned::Hold, day)),
         ("nova", "", (IfReturned::Hold, None)),
         ("mistral", "workflow = \"evacuate\"", (IfReturned::Hold, None)),
         ("heat", "stacks = [\"web/5e9a\"]", (IfReturned::Hold, None)),
+        ("senlin", &senlin, (IfReturned::Hold, day)),
         ("heat", "resources = { compute1 = [\"web/5e9a/server\"] }", (IfReturned::Hold, None)),
         ("masakari", "if-returned = \"deliver\"\nstale-after = 60", (IfReturned::Deliver, Some(MINUTE))),
         ("mistral", "workflow = \"evacuate\"\nif-returned = \"cancel\"", (IfReturned::Cancel, None)),

@@ -7,7 +7,6 @@ use drivers::senlin::{ByHost, Operation, Options, Recovery, Senlin, Targets, Whi
 use drivers::{Driver, Outcome};
 use marks::host::{HostName, HostPatterns};
 use marks::mark::Mark;
-use marks::terms::IfReturned;
 use marks::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -293,14 +292,6 @@ async fn a_test_only_reads() {
     scene.room().service.nodes = vec![ONE, TWO];
     assert_eq!(driver.check(&[]).await, Some(vec![]));
     assert_eq!(scene.count("POST"), 0);
-}
-
-/// A node that is well again is not recovered by a message that comes late.
-#[tokio::test]
-async fn a_host_that_is_back_is_held() {
-    let terms = driver(&scene().await, &[ONE]).terms();
-    assert_eq!(terms.if_returned, IfReturned::Hold);
-    assert!(terms.stale_after.is_some());
 }
 
 /// S0-31: an operation that does not exist, or has no such parameter, is a mistake of the configuration.

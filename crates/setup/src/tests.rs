@@ -175,14 +175,6 @@ fn where_a_cluster_node_is_a_compute_host_the_alert_selects_nodes_too() {
     }
 }
 
-#[test]
-fn from_a_bare_cluster_to_one_that_is_right() {
-    let right = right();
-    assert_eq!((check(&right), plan(&right)), (vec![], vec![]));
-    let levels: Vec<Vec<String>> = right.levels_of(&Target::Name("compute1".into())).into_values().collect();
-    assert_eq!(levels, [names(&["power-compute1", "mark"]), names(&["power-compute1"])]);
-}
-
 /// The broken variants: a plan that forgets any one of its steps is seen.
 #[test]
 fn every_step_is_needed() {

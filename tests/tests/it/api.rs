@@ -17,8 +17,7 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![a_receiver_confirms_later];
-    Group { cannot: None, tests }
+    Group::everywhere(tests::trials![a_receiver_confirms_later])
 }
 
 /// Where the API is.

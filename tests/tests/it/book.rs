@@ -15,15 +15,14 @@ use crate::papers::{at_the_root, files_below, page as text};
 
 /// Its tests. They need nothing.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![
+    Group::everywhere(tests::trials![
         every_page_is_in_the_contents,
         every_link_leads_somewhere,
         every_page_that_is_cited_is_there,
         every_alert_and_every_problem_has_a_runbook,
         every_runbook_url_leads_to_its_anchor,
         the_readme_is_short,
-    ];
-    Group { cannot: None, tests }
+    ])
 }
 
 /// Where a package installs the runbooks; the project has no web site.

@@ -17,12 +17,11 @@ const CONFIGURATION: &str =
 
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![
+    Group::everywhere(tests::trials![
         a_maintenance_ends_by_its_time_and_a_pause_does_not,
         names_that_nobody_knows_are_refused_with_the_known_ones,
         a_group_with_another_name_stays_paused,
-    ];
-    Group { cannot: None, tests }
+    ])
 }
 
 fn running() -> Site {

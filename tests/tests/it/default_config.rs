@@ -13,13 +13,12 @@ use tests::trials::Group;
 
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![
+    Group::everywhere(tests::trials![
         as_shipped_only_a_route_is_missing,
         every_commented_setting_is_valid,
         every_key_of_a_group_is_named,
         the_example_with_groups_is_valid,
-    ];
-    Group { cannot: None, tests }
+    ])
 }
 
 /// A configuration in a directory of its own.

@@ -22,13 +22,12 @@ const DEGRADED: i32 = 190;
 
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![
+    Group::everywhere(tests::trials![
         a_mark_that_is_held_degrades_until_it_is_sent_or_ended,
         a_mark_that_is_refused_or_waits_degrades_until_it_is_taken,
         nothing_is_read_back_from_what_only_informs,
         the_agent_mails_when_a_person_is_needed_and_when_that_is_over,
-    ];
-    Group { cannot: None, tests }
+    ])
 }
 
 /// A recovery controller, and a site that runs with these tables too.

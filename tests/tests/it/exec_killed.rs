@@ -21,13 +21,12 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// Its tests; they need nothing but this machine.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![
+    Group::everywhere(tests::trials![
         a_killed_daemon_takes_its_programs_with_it,
         a_program_ends_with_its_guard,
         a_daemon_that_is_asked_to_end_leaves_no_program,
         the_guard_keeps_the_journal_from_the_next_daemon,
-    ];
-    Group { cannot: None, tests }
+    ])
 }
 
 /// A program and its child that take no notice of being asked to end. Both hold the pipe `$1` open for as long as they live, and

@@ -21,7 +21,7 @@ const CRITICAL: i32 = 2;
 
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![
+    Group::everywhere(tests::trials![
         an_endpoint_is_down,
         an_endpoint_refuses_our_credentials,
         an_endpoint_has_a_certificate_that_nobody_trusts,
@@ -39,8 +39,7 @@ pub(crate) fn group() -> Group {
         a_reload_is_refused,
         marks_and_lines_are_found_by_what_they_are,
         an_endpoint_rejects_some_hosts,
-    ];
-    Group { cannot: None, tests }
+    ])
 }
 
 /// Those that take root or mounts of their own, and why they cannot be had here, if they cannot.

@@ -24,11 +24,10 @@ use crate::path::{LIMIT, delivery, event, host, json, running, stopped, until, u
 
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![
+    Group::everywhere(tests::trials![
         an_acknowledgement_counts_though_the_connection_is_dropped,
         a_healthy_route_does_not_notice_the_others,
-    ];
-    Group { cannot: None, tests }
+    ])
 }
 
 fn retry(site: &Site) {

@@ -10,13 +10,12 @@ use crate::papers::files_below;
 
 /// Its tests. They need nothing.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![
+    Group::everywhere(tests::trials![
         no_test_ends_early_in_silence,
         an_early_end_is_caught,
         no_test_passes_over_an_exit_code,
         an_exit_code_that_nobody_checks_is_caught,
-    ];
-    Group { cannot: None, tests }
+    ])
 }
 
 /// The calls that leave a test out where it cannot run.

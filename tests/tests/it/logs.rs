@@ -21,8 +21,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![each_line_about_a_mark_has_its_id, no_secret_is_in_any_line,];
-    Group { cannot: None, tests }
+    Group::everywhere(tests::trials![each_line_about_a_mark_has_its_id, no_secret_is_in_any_line,])
 }
 
 /// A daemon whose stderr is read.

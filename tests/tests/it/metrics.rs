@@ -28,13 +28,12 @@ pub(crate) fn group() -> Group {
 
 /// Those that run everywhere.
 pub(crate) fn shipped() -> Group {
-    let tests = tests::trials![
+    Group::everywhere(tests::trials![
         an_acknowledgement_is_counted_once_also_after_a_retry,
         an_answer_that_comes_too_late_is_no_acknowledgement,
         every_rule_and_panel_asks_for_metrics_that_there_are,
         every_metric_has_its_panel,
-    ];
-    Group { cannot: None, tests }
+    ])
 }
 
 fn site(receiver: &Receiver) -> Site {

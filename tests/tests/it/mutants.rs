@@ -11,12 +11,11 @@ use crate::papers::files_below;
 
 /// Its tests; they need nothing.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![
+    Group::everywhere(tests::trials![
         every_old_rule_can_be_put_back,
         every_test_that_is_asked_exists,
         what_does_not_fit_is_said,
-    ];
-    Group { cannot: None, tests }
+    ])
 }
 
 fn root() -> &'static Path {

@@ -11,8 +11,10 @@ use tests::trials::Group;
 
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![a_word_that_is_no_text_is_a_mistake, a_variable_that_is_no_text_does_no_harm];
-    Group { cannot: None, tests }
+    Group::everywhere(tests::trials![
+        a_word_that_is_no_text_is_a_mistake,
+        a_variable_that_is_no_text_does_no_harm
+    ])
 }
 
 fn odd() -> OsString {

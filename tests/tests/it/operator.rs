@@ -19,12 +19,11 @@ const LIMIT: Duration = Duration::from_secs(40);
 
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![
+    Group::everywhere(tests::trials![
         what_is_dismissed_behind_a_hanging_program_is_never_sent,
         a_release_by_the_hosts_name_is_for_its_last_failure,
         a_hung_daemon_keeps_no_reader_waiting,
-    ];
-    Group { cannot: None, tests }
+    ])
 }
 
 /// Writes down what it gets, and hangs until it is let go.

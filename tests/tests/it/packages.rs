@@ -12,7 +12,7 @@ use tests::trials::Group;
 
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![
+    Group::everywhere(tests::trials![
         every_listed_file_is_there,
         every_part_has_its_place,
         the_units_and_agents_name_what_is_installed,
@@ -22,8 +22,7 @@ pub(crate) fn group() -> Group {
         what_is_installed_is_what_the_list_says,
         no_script_touches_what_runs,
         the_directories_are_those_of_the_unit,
-    ];
-    Group { cannot: None, tests }
+    ])
 }
 
 /// The programs that both packages are made of.

@@ -11,15 +11,14 @@ use tests::trials::Group;
 
 /// Its tests. They need nothing.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![
+    Group::everywhere(tests::trials![
         every_threat_names_tests_that_exist,
         a_threat_without_a_test_and_a_test_that_is_gone_are_caught,
         what_a_contributor_is_sent_to_exists,
         each_crate_knows_those_below_it,
         every_command_that_is_advised_stands_on_the_page,
         what_tests_say_they_show_is_required,
-    ];
-    Group { cannot: None, tests }
+    ])
 }
 
 /// A file of the sources by its path.

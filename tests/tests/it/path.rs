@@ -26,7 +26,6 @@ pub(crate) fn group() -> Group {
         a_fenced_host_is_reported_and_settled,
         what_is_not_accepted_is_sent_again_byte_for_byte,
         a_redirect_acknowledges_nothing,
-        a_rejected_mark_is_in_nobodys_way,
         an_endpoint_that_is_down_gets_bare_connections_until_it_takes_one,
         half_an_answer_acknowledges_nothing,
         no_host_waits_for_another,
@@ -160,21 +159,6 @@ fn a_redirect_acknowledges_nothing() {
     assert!(elsewhere.received().is_empty(), "a redirect was followed");
     let history = json(&site, &["history", "compute1"]);
     assert!(history.to_string().contains("redirect"), "{history}");
-}
-
-/// A message that an endpoint rejects delays no other, and is tried again slowly.
-fn a_rejected_mark_is_in_nobodys_way() {
-    let (receiver, site) = running();
-    receiver.answer_next(Answer::Status(422));
-    site.fence("compute1").unwrap();
-    until("compute1 is parked", || delivery(&site, "compute1")["state"] == "parked");
-    site.fence("compute2").unwrap();
-    until("compute2 is settled", || json(&site, &["show", "compute2"])[0]["state"] == "acknowledged");
-    let parked = delivery(&site, "compute1");
-    let wait = millis(&parked["next_due"]).unwrap() - millis(&parked["last"]["at"]).unwrap();
-    assert!((225_000..=300_000).contains(&wait), "{parked}");
-    assert!(site.alerter(&["retry", "compute1"]).unwrap().status.success());
-    until_settled(&site);
 }
 
 /// However many marks wait, an endpoint that cannot be reached gets no attempt until it takes a bare connection. Then one mark follows,

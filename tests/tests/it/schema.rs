@@ -17,13 +17,12 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![
+    Group::everywhere(tests::trials![
         what_is_sent_fits_the_schema,
         what_is_no_event_does_not_fit,
         what_status_prints_fits_its_schema,
         an_error_is_json_where_json_was_asked_for,
-    ];
-    Group { cannot: None, tests }
+    ])
 }
 
 fn schema() -> Value {

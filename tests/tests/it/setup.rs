@@ -36,7 +36,6 @@ pub(crate) fn group() -> Group {
         without_pacemaker_its_own_sentence_is_said_once,
         a_tool_that_refuses_says_why,
         settings_are_read_as_pacemaker_reads_them,
-        levels_by_pattern_keep_their_devices,
         fencing_that_is_off_is_only_said,
         what_is_not_proven_is_a_question,
         nothing_is_proven_while_pacemaker_does_nothing,
@@ -855,24 +854,6 @@ fn settings_are_read_as_pacemaker_reads_them() {
 /// The hosts of the right configuration, called after their racks.
 fn in_racks(cib: &str) -> String {
     cib.replace("compute1", "r1-c1").replace("compute2", "r2-c1")
-}
-
-/// Item by item of each rack: `\w` is what Pacemaker's `regcomp` knows, and the rule of before wrote `r2-c1: power-r1-c1 mark`.
-fn levels_by_pattern_keep_their_devices() {
-    let levels = r#"<fencing-topology><fencing-level id="f1" target-pattern="^r1-\w+$" index="1" devices="power-r1-c1"/>
-      <fencing-level id="f3" target-pattern="^r2-\w+$" index="1" devices="power-r2-c1"/></fencing-topology></configuration>"#;
-    let site = Site::with(&in_racks(&bare()).replace("</configuration>", levels));
-    site.set_up("pcs");
-    let wanted = lines(&[
-        r"^r1-\w+$ 1: power-r1-c1,mark",
-        r"^r1-\w+$ 2: power-r1-c1",
-        r"^r2-\w+$ 1: power-r2-c1,mark",
-        r"^r2-\w+$ 2: power-r2-c1",
-    ]);
-    assert_eq!(site.levels(), wanted);
-    let before = fs::read(site.cib()).unwrap();
-    ["pcs", "crmsh"].into_iter().for_each(|tool| site.is_right(tool));
-    assert_eq!(fs::read(site.cib()).unwrap(), before);
 }
 
 /// It would fence the controller that was lost meanwhile: the operator is shown whom, and no command says it.

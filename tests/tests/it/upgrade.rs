@@ -12,12 +12,11 @@ use crate::path::{LIMIT, until};
 
 /// Its tests. They need nothing but the built programs.
 pub(crate) fn group() -> Group {
-    let tests = tests::trials![
+    Group::everywhere(tests::trials![
         a_daemon_leaves_the_next_schema_alone_and_sends_once_it_is_back,
         a_running_daemon_goes_on_when_its_journal_is_of_the_next_schema,
         the_schema_of_before_is_refused_and_whole,
-    ];
-    Group { cannot: None, tests }
+    ])
 }
 
 /// Two indexes that journals had until Nov 22, as the statements of that day made them.

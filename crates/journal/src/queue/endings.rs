@@ -264,7 +264,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::NewDelivery;
     use crate::tests::{Home, NOW, acknowledged, again, attempt, events, marked, marked_for_two, states};
 
     const DAY: Duration = Duration::from_secs(86_400);
@@ -313,21 +312,6 @@ mod tests {
         assert_eq!(states(&journal, sent), [State::Acknowledged, State::InFlight], "its answer is awaited");
         assert_eq!(events(&journal, taken).last().unwrap(), "cancelled");
         assert_eq!(settled(&journal, taken), Some(Settlement::Acknowledged));
-    }
-
-    /// A host may come back days after its failure: the route is notified all the same. The broken variant is `wiki`
-    /// above.
-    #[test]
-    fn a_step_behind_an_acknowledgement_has_no_such_end() {
-        let (_home, mut journal, mark) = Home::marked();
-        assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
-        let back =
-            NewDelivery { route: "recovery.return".into(), body: Vec::new(), required: false, link: None };
-        let named = journal.mark(mark).unwrap().unwrap().to_mark().unwrap();
-        let late = NOW + DAY * 2;
-        journal.add_deliveries(&named, &[back], late).unwrap();
-        assert_eq!(journal.cancel_unrequired(late - DAY, late).unwrap(), 0);
-        assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
     }
 
     /// In order on its own route, also behind a settled mark, and without blocking another route.
