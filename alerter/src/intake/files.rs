@@ -5,7 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
 
-use nix::unistd::{User, chown};
+use nix::unistd::{Gid, Uid, User, chown, getegid, geteuid};
 use pacemaker::evidence::{Directory, EventName, EvidenceError, Known, OWNER, Reading};
 
 /// A writer that has not ended after this time was killed.
@@ -14,32 +14,33 @@ const DRAFT_AGE: Duration = Duration::from_secs(600);
 /// So many broken files are named: each is a sentence in the log and in `status`.
 const NAMED: usize = 10;
 
-/// Makes the directory where it is missing and the cluster's user exists, and removes what killed writers left in it.
+/// Whose the directory is: Pacemaker's user's; where there is none, or another one may not be served, one's own.
+fn owner() -> (Uid, Gid) {
+    let cluster = User::from_name(OWNER).ok().flatten().filter(|_| geteuid().is_root());
+    cluster.map_or_else(|| (geteuid(), getegid()), |user| (user.uid, user.gid))
+}
+
+/// Makes the directory where it is missing, and removes what killed writers left in it.
 ///
 /// # Errors
 /// Why it cannot be used, in a sentence.
 pub fn prepare(directory: &Path) -> Result<(), String> {
-    let Some(owner) = User::from_name(OWNER).map_err(|e| e.to_string())? else {
-        return Err(format!("there is no user {OWNER}: install Pacemaker on this controller"));
-    };
+    let (user, group) = owner();
     if !directory.exists() {
         let made = DirBuilder::new().mode(0o700).create(directory).map_err(|e| e.to_string());
-        let owned =
-            made.and_then(|()| chown(directory, Some(owner.uid), Some(owner.gid)).map_err(|e| e.to_string()));
+        let owned = made.and_then(|()| chown(directory, Some(user), Some(group)).map_err(|e| e.to_string()));
         owned.map_err(|why| format!("{} cannot be made: {why}", directory.display()))?;
     }
-    let opened = Directory::open(directory, owner.uid);
+    let opened = Directory::open(directory, user);
     opened.and_then(|open| open.remove_drafts(DRAFT_AGE)).map(drop).map_err(|e| e.to_string())
 }
 
 /// The files there, and the handle to remove them by.
 ///
 /// # Errors
-/// [`EvidenceError`]; `Missing` also where the cluster's user does not exist.
+/// [`EvidenceError`]
 pub(super) fn read(directory: &Path, known: &mut Known) -> Result<(Directory, Reading), EvidenceError> {
-    let missing = || EvidenceError::Missing { path: directory.to_owned() };
-    let owner = User::from_name(OWNER).ok().flatten().ok_or_else(missing)?;
-    let open = Directory::open(directory, owner.uid)?;
+    let open = Directory::open(directory, owner().0)?;
     let reading = open.read_new(known)?;
     Ok((open, reading))
 }

@@ -9,7 +9,7 @@ use pacemaker::evidence::Action;
 use serde_json::Value;
 
 use crate::routes::{Place, route};
-use crate::site::{Alerter, Site, begun, lacks_evidence};
+use crate::site::{Alerter, Site, begun};
 
 /// Host and kind of each gap, so many seconds after the site's present.
 fn gaps(site: &Site, alerter: &Alerter, later: u64) -> Vec<(String, Gap)> {
@@ -37,9 +37,6 @@ fn furnished() -> (Site, Alerter) {
 /// A mark is taken out of the journal by hand. The broken variant asks the marks alone, and finds nothing wrong.
 #[test]
 fn a_record_whose_mark_was_taken_away_is_found() {
-    if lacks_evidence() {
-        return;
-    }
     let (site, alerter) = furnished();
     site.tamper("ctl1", "PRAGMA foreign_keys = OFF; DELETE FROM mark");
     check(&site, &alerter);
@@ -51,9 +48,6 @@ fn a_record_whose_mark_was_taken_away_is_found() {
 /// The word that a fencing was taken in is lost. The next poll decides it again. Without a poll the check finds it.
 #[test]
 fn a_fencing_that_nobody_decides_about_is_found() {
-    if lacks_evidence() {
-        return;
-    }
     let (site, mut alerter) = furnished();
     site.tamper("ctl1", "DELETE FROM folded");
     check(&site, &alerter);
@@ -72,9 +66,6 @@ fn a_fencing_that_nobody_decides_about_is_found() {
 /// hears of evidence that is never decided about.
 #[test]
 fn a_sighting_that_waits_past_its_time_is_found() {
-    if lacks_evidence() {
-        return;
-    }
     let (site, mut alerter) = furnished();
     site.alert("compute2", Action::Off, 0, "ctl1");
     alerter.take_in(&site);
@@ -85,9 +76,6 @@ fn a_sighting_that_waits_past_its_time_is_found() {
 /// What a rule sets aside without a row has an end too, such as what Pacemaker remembers of a controller that was fenced.
 #[test]
 fn what_is_set_aside_at_each_poll_adds_up() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut alerter) = furnished();
     site.alert("ctl2", Action::Off, 0, "ctl1");
     site.remember("ctl2", false);

@@ -13,7 +13,7 @@ use marks::time::{Boot, Timestamp};
 use pacemaker::evidence::Action;
 
 use crate::reload::Running;
-use crate::site::{Alerter, ROUTES, Site, begun, lacks_evidence, started};
+use crate::site::{Alerter, ROUTES, Site, begun, started};
 
 /// By how many seconds the clock is behind of the controller to which the alerter moves; at last by ten years.
 const BEHIND: [i64; 4] = [150, 300, 3_600, 10 * 365 * 86_400];
@@ -47,9 +47,6 @@ fn moved(site: &mut Site, first: Alerter) -> Alerter {
 /// for one of now, or take what was found for what has just happened because its time is younger than the daemon's start.
 #[test]
 fn what_was_notified_is_not_notified_again_where_clocks_differ() {
-    if lacks_evidence() {
-        return;
-    }
     for ahead in BEHIND.into_iter().flat_map(|by| [-by, by]) {
         for (is_back, dates_history) in [(true, true), (true, false), (false, true), (false, false)] {
             let case = format!("{ahead} s ahead, back: {is_back}, dates its history: {dates_history}");
@@ -81,9 +78,6 @@ fn what_was_notified_is_not_notified_again_where_clocks_differ() {
 /// and nothing that Pacemaker remembers of then lets it go.
 #[test]
 fn what_is_held_is_not_released_by_what_lies_ahead_of_a_clock_that_is_behind() {
-    if lacks_evidence() {
-        return;
-    }
     for (behind, dates_history) in BEHIND.into_iter().flat_map(|behind| [(behind, true), (behind, false)]) {
         let (mut site, mut first) = begun_beside_a_clock_that_is_behind(behind);
         site.dates_history = dates_history;
@@ -116,9 +110,6 @@ fn decide_for_an_hour(alerter: &mut Alerter, site: &Site, is_pause: bool) {
 /// The broken variant compares its end with another clock than that which it was made by.
 #[test]
 fn a_pause_lasts_as_long_as_it_was_made_for_where_clocks_differ() {
-    if lacks_evidence() {
-        return;
-    }
     for (ahead, is_pause) in
         BEHIND.into_iter().flat_map(|by| [-by, by]).flat_map(|by| [(by, true), (by, false)])
     {
@@ -144,9 +135,6 @@ fn a_pause_lasts_as_long_as_it_was_made_for_where_clocks_differ() {
 /// at the clock alone.
 #[test]
 fn a_pause_lasts_as_long_as_it_was_made_for_where_the_clock_was_set_between_two_runs() {
-    if lacks_evidence() {
-        return;
-    }
     for set in BEHIND.into_iter().flat_map(|by| [-by, by]) {
         let (mut site, mut first) = begun_beside_a_clock_that_is_ahead(0);
         decide_for_an_hour(&mut first, &site, true);
@@ -190,9 +178,6 @@ async fn a_daemon_that_starts_sees_that_the_clock_was_set() {
 /// Issue 45, A1: what operators decided holds where the clock is behind, and what one of them ended has ended.
 #[test]
 fn an_operators_word_holds_where_the_clock_is_behind() {
-    if lacks_evidence() {
-        return;
-    }
     for behind in BEHIND {
         for is_pause in [true, false] {
             let (mut site, mut first) = begun_beside_a_clock_that_is_behind(behind);
@@ -211,9 +196,6 @@ fn an_operators_word_holds_where_the_clock_is_behind() {
 /// Issue 45, A1: one route has acknowledged, and the other is down when the alerter moves: only that one is notified.
 #[test]
 fn a_route_that_has_it_is_not_notified_again_where_the_clock_is_behind() {
-    if lacks_evidence() {
-        return;
-    }
     for behind in BEHIND {
         let (mut site, mut first) = begun_beside_a_clock_that_is_behind(behind);
         site.down.insert(ROUTES[1]);
@@ -231,9 +213,6 @@ fn a_route_that_has_it_is_not_notified_again_where_the_clock_is_behind() {
 /// whether the agent or a poll has seen that `node_fenced` was erased. The broken variants look at connections and clocks alone.
 #[test]
 fn a_host_that_was_back_unseen_and_fails_again_is_notified_again() {
-    if lacks_evidence() {
-        return;
-    }
     for (is_marked, is_watched) in [(true, false), (true, true), (false, true)] {
         let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
         site.outage("compute1", "ctl1");
@@ -259,9 +238,6 @@ fn a_host_that_was_back_unseen_and_fails_again_is_notified_again() {
 /// the id of its fencing. The broken variant joins it by that clock, and makes a mark of `node_fenced` that others do not know.
 #[test]
 fn a_host_that_is_fenced_again_is_in_an_outage_of_its_own_whatever_clock_dates_it() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut alerter) = begun_beside_a_clock_that_is_behind(100);
     let first = site.outage("compute1", "ctl1");
     alerter.run(&mut site, 20);
@@ -283,9 +259,6 @@ fn a_host_that_is_fenced_again_is_in_an_outage_of_its_own_whatever_clock_dates_i
 /// newest outage by that clock, finds one from which the host was back, and notifies of it twice.
 #[test]
 fn a_host_that_is_fenced_again_while_it_is_down_is_notified_once_beside_a_clock_that_is_ahead() {
-    if lacks_evidence() {
-        return;
-    }
     for ahead in BEHIND {
         let (mut site, mut alerter) = begun_beside_a_clock_that_is_ahead(ahead);
         site.outage("compute1", "ctl2");
@@ -340,9 +313,6 @@ fn a_clock_that_differs_is_seen_in_status() {
 /// lives: a mark of it would be false.
 #[test]
 fn a_host_that_is_back_is_not_marked_by_a_witness_whose_clock_is_ahead() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut first) = begun(&["compute1"], "ctl1");
     site.outage("compute1", "ctl1");
     first.run(&mut site, 28);
@@ -364,9 +334,6 @@ fn a_host_that_is_back_is_not_marked_by_a_witness_whose_clock_is_ahead() {
 /// connection were lost together, so that only the record knows of it.
 #[test]
 fn what_is_kept_proves_a_mark_whose_record_comes_later() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.outage("compute1", "ctl1");
     alerter.run(&mut site, 20);

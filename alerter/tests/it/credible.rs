@@ -4,15 +4,12 @@ use marks::fencing::Fencing;
 use marks::mark::Settlement;
 use marks::register::Entry;
 
-use crate::site::{Alerter, ROUTES, begun, lacks_evidence, mark_of};
+use crate::site::{Alerter, ROUTES, begun, mark_of};
 
 /// A controller was taken out of the cluster after it had sent a mark: who reads that later holds the mark, and does not send
 /// a host that is back once more.
 #[test]
 fn an_end_by_a_controller_that_has_left_the_cluster() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut first) = begun(&["compute1"], "ctl1");
     let fencing = site.outage("compute1", "ctl1");
     first.run(&mut site, 20);
@@ -36,9 +33,6 @@ fn an_end_by_a_controller_that_has_left_the_cluster() {
 /// Two controllers with other domains for a while: nothing is lost, and nothing goes under two names.
 #[test]
 fn an_honest_mark_of_another_configuration_is_held_and_not_lost() {
-    if lacks_evidence() {
-        return;
-    }
     for is_over in [false, true] {
         let (mut site, mut first) = begun(&["compute1"], "ctl1");
         if !is_over {
@@ -70,9 +64,6 @@ fn an_honest_mark_of_another_configuration_is_held_and_not_lost() {
 /// it names, for every reader, and whether the register still has the mark of then. The broken variant died once more.
 #[test]
 fn a_forged_fencing_moments_after_a_return() {
-    if lacks_evidence() {
-        return;
-    }
     let readers = [(false, false), (true, false), (true, true)];
     for (pause, (moves, is_lost)) in
         [30.0, 70.0, 110.0].into_iter().flat_map(|pause| readers.map(|it| (pause, it)))
@@ -117,9 +108,6 @@ fn a_forged_fencing_moments_after_a_return() {
 /// `m.` of another alerter for the same outage: by itself it ends no mark.
 #[test]
 fn a_forged_mark_beside_one_that_the_register_never_had() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut first) = begun(&["compute1"], "ctl1");
     site.register_is_mute = true;
     site.down.extend(ROUTES);

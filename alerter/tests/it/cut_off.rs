@@ -1,6 +1,6 @@
 //! A pass of the intake that a failed write cut off: the next one does the rest, whatever was in memory.
 
-use crate::site::{Alerter, Site, begun, lacks_evidence};
+use crate::site::{Alerter, Site, begun};
 
 const CONNECTIONS: &str = "INSERT ON connection";
 const MARKS: &str = "UPDATE ON mark";
@@ -19,9 +19,6 @@ fn poll_twice(alerter: &mut Alerter, site: &Site, fault: &str) {
 /// of its host belongs to the first one.
 #[test]
 fn a_return_that_could_not_be_written_down_is_written_down_by_the_next_poll() {
-    if lacks_evidence() {
-        return;
-    }
     for fault in [CONNECTIONS, MARKS] {
         let mut site = Site::new(&["compute1"]);
         let mut alerter = Alerter::start(&site, "ctl1");
@@ -40,9 +37,6 @@ fn a_return_that_could_not_be_written_down_is_written_down_by_the_next_poll() {
 /// Its connection is known and its mark is new. The broken variant: the hosts with new marks are forgotten with the pass.
 #[test]
 fn a_host_that_was_back_before_it_was_marked_is_noted_as_back_by_the_next_poll() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.die("compute1");
     let fencing = site.fencing("ctl1", "compute1");

@@ -1,6 +1,6 @@
 //! A damaged row of the journal: reported, and no obstacle to other rows.
 
-use crate::site::{Alerter, begun, lacks_evidence};
+use crate::site::{Alerter, begun};
 
 const MARK: &str = "UPDATE mark SET fqdn = 'compute9.example.org'";
 /// Its fencing is judged again, and would make a mark under the same id.
@@ -10,9 +10,6 @@ const MARK_AND_FOLD: &str = "UPDATE mark SET fqdn = 'compute9.example.org'; UPDA
 /// ends at a row that it cannot believe notifies nobody, however often it is started.
 #[test]
 fn a_damaged_mark_that_stands_in_the_register_keeps_no_other_host_from_being_reported() {
-    if lacks_evidence() {
-        return;
-    }
     for damage in [MARK, MARK_AND_FOLD] {
         let (mut site, mut alerter) = begun(&["compute1", "compute2"], "ctl1");
         site.outage("compute1", "ctl1");
@@ -36,9 +33,6 @@ fn a_damaged_mark_that_stands_in_the_register_keeps_no_other_host_from_being_rep
 /// they cannot be made a second time, and every start ends there.
 #[test]
 fn a_mark_that_lost_its_id_is_made_again_and_not_sent_again() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut alerter) = begun(&["compute1", "compute2"], "ctl1");
     site.outage("compute1", "ctl1");
     alerter.run(&mut site, 20);

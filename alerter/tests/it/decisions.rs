@@ -5,7 +5,7 @@ use marks::id::{MarkId, NoteId};
 use marks::register::{About, Decision, Ending, Entry, Key, Scope};
 use marks::time::Timestamp;
 
-use crate::site::{Alerter, Site, begun, lacks_evidence};
+use crate::site::{Alerter, Site, begun};
 
 pub(crate) fn decision(site: &Site, about: About) -> Decision {
     let (actor, reason) = ("alice".to_owned(), "the switch is changed".to_owned());
@@ -56,9 +56,6 @@ fn a_decision_and_its_end_come_in_any_order() {
 /// that. The broken variant is a register of which nothing is missing.
 #[test]
 fn a_new_mark_waits_for_a_part_of_the_register_that_is_missing() {
-    if lacks_evidence() {
-        return;
-    }
     for (is_partial, is_paused) in [(true, false), (true, true), (false, false)] {
         let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
         site.is_partial = is_partial;
@@ -81,9 +78,6 @@ fn a_new_mark_waits_for_a_part_of_the_register_that_is_missing() {
 /// reads decisions only when the register has changed.
 #[test]
 fn a_release_waits_for_its_mark() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.die("compute1");
     let operation = site.seen_fenced("compute1");

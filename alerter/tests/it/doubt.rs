@@ -7,15 +7,12 @@ use marks::id::NoteId;
 use marks::register::{Entry, Watermark};
 use pacemaker::evidence::Action;
 
-use crate::site::{Alerter, ROUTES, Site, begun, lacks_evidence};
+use crate::site::{Alerter, ROUTES, Site, begun};
 
 /// A release counts on the controller where root gave it; on another one it is only known, since the register can be
 /// written by others, and has to be given again.
 #[test]
 fn a_release_is_given_again_after_a_failover() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut first) = begun(&["compute1"], "ctl1");
     site.die("compute1");
     let mut fencing = site.fencing("ctl1", "compute1");
@@ -42,9 +39,6 @@ fn a_release_is_given_again_after_a_failover() {
 /// its connection because of that word, as it does, and makes no new one for a while.
 #[test]
 fn a_confirmation_of_a_live_host() {
-    if lacks_evidence() {
-        return;
-    }
     for is_cut in [false, true] {
         let (mut site, mut first) = begun(&["compute1"], "ctl1");
         site.confirm("compute1");
@@ -65,9 +59,6 @@ fn a_confirmation_of_a_live_host() {
 /// the CIB still calls fenced is the same confirmation: held.
 #[test]
 fn a_confirmation_stays_one_when_the_history_is_gone() {
-    if lacks_evidence() {
-        return;
-    }
     for moves in [false, true] {
         let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
         site.confirm("compute1");
@@ -88,9 +79,6 @@ fn a_confirmation_stays_one_when_the_history_is_gone() {
 /// could take in the failure, from every witness: on this controller, and on one that knows that mark by the register alone.
 #[test]
 fn a_confirmed_host_fails_after_its_mark_was_ended() {
-    if lacks_evidence() {
-        return;
-    }
     for (moves, is_marked, later) in [
         (false, true, 100_000.0),
         (false, false, 100_000.0),
@@ -130,9 +118,6 @@ fn a_confirmed_host_fails_after_its_mark_was_ended() {
 /// nobody's word but Pacemaker's shows that a host was down. Whoever said it, and whoever is the alerter.
 #[test]
 fn a_word_that_was_taken_back_swallows_no_failure() {
-    if lacks_evidence() {
-        return;
-    }
     for origin in [Origin::Operator, Origin::Api, Origin::Shell] {
         for (moves, is_marked) in [(false, true), (false, false), (true, true), (true, false)] {
             let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
@@ -164,9 +149,6 @@ fn a_word_that_was_taken_back_swallows_no_failure() {
 /// does to the same outage later belongs to that mark.
 #[test]
 fn a_mark_by_hand_takes_back_an_end_by_mistake() {
-    if lacks_evidence() {
-        return;
-    }
     for moves in [false, true] {
         let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
         site.down.extend(ROUTES);
@@ -197,9 +179,6 @@ fn a_mark_by_hand_takes_back_an_end_by_mistake() {
 /// that mark's, on this controller and on another one.
 #[test]
 fn an_ended_mark_of_a_host_that_is_down_stays_ended() {
-    if lacks_evidence() {
-        return;
-    }
     for moves in [false, true] {
         let mut site = Site::new(&["compute1"]);
         site.down.extend(["nova", "backup"]);
@@ -226,9 +205,6 @@ fn an_ended_mark_of_a_host_that_is_down_stays_ended() {
 /// The broken variant: the confirmed host of the first row would be a member that was reported, and the audit says so.
 #[test]
 fn a_live_host_that_was_reported_is_caught() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.confirm("compute1");
     alerter.run(&mut site, 60);
@@ -241,9 +217,6 @@ fn a_live_host_that_was_reported_is_caught() {
 /// `node_fenced` of a member is a leftover or a confirmation: alone it makes nothing.
 #[test]
 fn node_fenced_of_a_member_makes_nothing() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.hosts.get_mut("compute1").unwrap().fenced = site.now.seconds();
     site.advance(120.0);
@@ -255,9 +228,6 @@ fn node_fenced_of_a_member_makes_nothing() {
 /// reader of the history leaves it out.)
 #[test]
 fn failed_fencings_and_unfencings_make_nothing() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.hosts.get_mut("compute1").unwrap().member = Some(false);
     for (action, rc) in [(Action::Off, -62), (Action::Reboot, 1), (Action::On, 0), (Action::On, -5)] {
@@ -273,9 +243,6 @@ fn failed_fencings_and_unfencings_make_nothing() {
 /// W20: what Pacemaker remembers from before the first start is not sent. It asks where its host is down (C10, `first_start`).
 #[test]
 fn the_first_start_of_all_sends_nothing_old() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = Site::new(&["compute1"]);
     site.die("compute1");
     site.remember("compute1", false);
@@ -292,9 +259,6 @@ fn the_first_start_of_all_sends_nothing_old() {
 /// the first one ran.
 #[test]
 fn the_first_start_on_another_controller_sends_what_happened_before() {
-    if lacks_evidence() {
-        return;
-    }
     for has_watermark in [true, false] {
         let mut site = Site::new(&["compute1"]);
         if has_watermark {

@@ -5,14 +5,11 @@ use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Settlement;
 
-use crate::site::{Alerter, PATIENCE, Site, begun, lacks_evidence};
+use crate::site::{Alerter, PATIENCE, Site, begun};
 
 /// The audit itself finds each fault that it is for.
 #[test]
 fn the_audit_finds_what_is_wrong() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = Site::new(&["compute1", "compute2"]);
     let mut alerter = Alerter::start(&site, "ctl1");
     site.outage("compute1", "ctl1");
@@ -36,9 +33,6 @@ fn the_audit_finds_what_is_wrong() {
 /// W8: the same, and the register had not taken the mark: evidence makes it, with the same id on every controller.
 #[test]
 fn only_evidence_remains() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut second) = begun(&["compute1"], "ctl2");
     site.register_is_mute = true;
     site.die("compute1");
@@ -69,9 +63,6 @@ fn only_evidence_remains() {
 /// W14, W16: one route has acknowledged and the other is down when the alerter moves: only the other is notified.
 #[test]
 fn a_failover_with_one_route_open() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = Site::new(&["compute1"]);
     let mut first = Alerter::start(&site, "ctl1");
     site.down.insert("backup");
@@ -90,9 +81,6 @@ fn a_failover_with_one_route_open() {
 /// mark is settled, does not notify it, and does not say that it was notified.
 #[test]
 fn a_failover_with_a_route_open_that_is_not_required() {
-    if lacks_evidence() {
-        return;
-    }
     for moves in [false, true] {
         let mut site = Site::new(&["compute1"]);
         site.leave_the_backup_free();
@@ -122,9 +110,6 @@ fn a_failover_with_a_route_open_that_is_not_required() {
 /// The broken variant of a failover with one route open: without the register the second alerter notifies both routes, and the audit says so.
 #[test]
 fn a_failover_without_the_register_is_caught() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = Site::new(&["compute1"]);
     let mut first = Alerter::start(&site, "ctl1");
     site.down.insert("backup");
@@ -141,9 +126,6 @@ fn a_failover_without_the_register_is_caught() {
 /// byte, and nothing else.
 #[test]
 fn a_kill_before_the_register_knows() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = Site::new(&["compute1"]);
     let mut first = Alerter::start(&site, "ctl1");
     site.outage("compute1", "ctl1");
@@ -161,9 +143,6 @@ fn a_kill_before_the_register_knows() {
 /// name perhaps; one that is back may have been reported and is held.
 #[test]
 fn a_lost_register_and_another_alerter() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = Site::new(&["compute1", "compute2"]);
     let mut first = Alerter::start(&site, "ctl1");
     site.outage("compute1", "ctl1");
@@ -189,9 +168,6 @@ fn a_lost_register_and_another_alerter() {
 /// When it starts again, its mark ends: the outage was sent as the other's.
 #[test]
 fn an_open_mark_of_an_outage_that_another_alerter_sent_ends() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut first) = begun(&["compute1"], "ctl1");
     site.register_is_mute = true;
     site.down.extend(["nova", "backup"]);
@@ -221,9 +197,6 @@ fn an_open_mark_of_an_outage_that_another_alerter_sent_ends() {
 /// before, or another one did, long before.
 #[test]
 fn a_second_outage_with_the_same_connection_is_not_taken_over() {
-    if lacks_evidence() {
-        return;
-    }
     for (first, later) in [("ctl3", 10.0), ("ctl3", 300.0), ("ctl1", 300.0)] {
         let mut site = Site::new(&["compute1"]);
         let mut alerter = Alerter::start(&site, first);
@@ -255,9 +228,6 @@ fn a_second_outage_with_the_same_connection_is_not_taken_over() {
 /// the register is there.
 #[test]
 fn a_register_that_comes_late_ends_the_doubt() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = Site::new(&["compute1"]);
     site.down.extend(["nova", "backup"]);
     let mut first = Alerter::start(&site, "ctl1");
@@ -278,9 +248,6 @@ fn a_register_that_comes_late_ends_the_doubt() {
 /// W18: a mark that cannot be published waits for a minute and goes then.
 #[test]
 fn a_mute_register_delays_a_mark_and_loses_none() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.register_is_mute = true;
     site.outage("compute1", "ctl1");
@@ -298,9 +265,6 @@ fn a_mute_register_delays_a_mark_and_loses_none() {
 /// The broken variant of the row above: without the gate the mark goes at once.
 #[test]
 fn without_the_gate_a_mark_does_not_wait_for_the_register() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = Site::new(&["compute1"]);
     let mut alerter = Alerter::start(&site, "ctl1");
     alerter.is_reckless = true;
@@ -313,9 +277,6 @@ fn without_the_gate_a_mark_does_not_wait_for_the_register() {
 /// W12, W17: both sides have notified one route each when the partition heals.
 #[test]
 fn two_registers_become_one() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = Site::new(&["compute1"]);
     let mut one = Alerter::start(&site, "ctl1");
     site.down.insert("backup");

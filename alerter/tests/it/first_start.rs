@@ -8,7 +8,7 @@ use marks::mark::{MarkRow, Settlement};
 use marks::register::Key;
 use marks::time::Timestamp;
 
-use crate::site::{Alerter, Kind, ROUTES, Site, lacks_evidence};
+use crate::site::{Alerter, Kind, ROUTES, Site};
 
 const DAY: f64 = 86_400.0;
 
@@ -69,9 +69,6 @@ fn asks(alerter: &Alerter) -> usize {
 /// seven days. The broken variants take the alerter for the cluster's first and are silent, or ask again on each controller.
 #[test]
 fn a_host_that_is_down_from_before_asks_once() {
-    if lacks_evidence() {
-        return;
-    }
     let all = [Remembers::All, Remembers::NodeFenced, Remembers::History, Remembers::ByHand];
     for (remembers, ago) in all.into_iter().flat_map(|one| [60.0, 20.0 * DAY].map(|ago| (one, ago))) {
         for is_released in [false, true] {
@@ -109,9 +106,6 @@ fn a_host_that_is_down_from_before_asks_once() {
 /// Pacemaker remembers.
 #[test]
 fn what_is_back_or_not_covered_asks_nothing() {
-    if lacks_evidence() {
-        return;
-    }
     type Change = fn(&mut Site);
     let changes: [(&str, Change); 6] = [
         ("back", |site| site.back("compute1", "ctl1")),
@@ -145,9 +139,6 @@ fn what_is_back_or_not_covered_asks_nothing() {
 /// A host that was fenced several times before asks for the outage in which it is, and no older one.
 #[test]
 fn only_the_last_fencing_asks() {
-    if lacks_evidence() {
-        return;
-    }
     for kind in [Kind::Remote, Kind::Flag] {
         let mut site = before(if kind == Kind::Remote { Remembers::All } else { Remembers::History }, 3600.0);
         for days in [1.0, 3.0] {
@@ -167,9 +158,6 @@ fn only_the_last_fencing_asks() {
 /// the agents of other controllers still know. When Pacemaker fences the host once more, that goes out.
 #[test]
 fn where_register_and_journal_are_gone_it_asks() {
-    if lacks_evidence() {
-        return;
-    }
     for is_fenced_again in [false, true] {
         let mut site = Site::new(&["compute1"]);
         let mut first = Alerter::start(&site, "ctl1");
@@ -197,9 +185,6 @@ fn where_register_and_journal_are_gone_it_asks() {
 /// Another one writes what it knows while it asks: a fencing that `fence_mark` recorded elsewhere joins it, and proves nothing of now.
 #[test]
 fn a_record_of_another_controller_joins_what_asks() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = before(Remembers::All, 600.0);
     let old = Fencing {
         asked_at: site.now - Duration::from_secs(602),
@@ -218,9 +203,6 @@ fn a_record_of_another_controller_joins_what_asks() {
 /// Who says that the host has failed ends the question; so does its end by hand, and the host's next failure is sent.
 #[test]
 fn a_word_of_a_person_ends_it_and_the_next_failure_goes() {
-    if lacks_evidence() {
-        return;
-    }
     for is_marked in [false, true] {
         let mut site = before(Remembers::All, 600.0);
         let mut alerter = Alerter::start(&site, "ctl1");

@@ -6,14 +6,11 @@ use marks::register::Key;
 use marks::time::Timestamp;
 use pacemaker::evidence::Action;
 
-use crate::site::{Alerter, Site, begun, lacks_evidence};
+use crate::site::{Alerter, Site, begun};
 
 /// S4-35, W21, W22: three witnesses of one fencing without the agent. One mark.
 #[test]
 fn three_witnesses_of_one_fencing() {
-    if lacks_evidence() {
-        return;
-    }
     for (alert, remembered, noted) in [
         (true, true, true),
         (false, true, true),
@@ -47,9 +44,6 @@ fn three_witnesses_of_one_fencing() {
 /// A host returns and its return is noted; it fails again, and the CIB cannot be read by the agent. Another mark.
 #[test]
 fn after_a_noted_return_a_fencing_without_a_connection_is_another_outage() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = Site::new(&["compute1"]);
     let mut alerter = Alerter::start(&site, "ctl1");
     site.outage("compute1", "ctl1");
@@ -71,9 +65,6 @@ fn after_a_noted_return_a_fencing_without_a_connection_is_another_outage() {
 /// The broken variant of the row above: nobody saw the return. The second outage is swallowed, and the audit says so.
 #[test]
 fn an_outage_that_is_swallowed_is_caught() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = Site::new(&["compute1"]);
     let mut alerter = Alerter::start(&site, "ctl1");
     site.outage("compute1", "ctl1");
@@ -92,9 +83,6 @@ fn an_outage_that_is_swallowed_is_caught() {
 /// cluster remembers is the connection of the outage before. Two marks.
 #[test]
 fn a_host_is_lost_together_with_the_memory_of_its_connection() {
-    if lacks_evidence() {
-        return;
-    }
     for later in [10.0, 100.0, 300.0] {
         for by in ["ctl1", "ctl3"] {
             let (site, marks) = lost_together(later, Watched::Always, by, |fencing| fencing);
@@ -108,9 +96,6 @@ fn a_host_is_lost_together_with_the_memory_of_its_connection() {
 /// register. Two marks.
 #[test]
 fn a_host_is_lost_together_with_the_alerter_that_saw_it_back() {
-    if lacks_evidence() {
-        return;
-    }
     for later in [10.0, 100.0, 300.0] {
         let (site, marks) = lost_together(later, Watched::ByTheLost, "ctl1", |fencing| fencing);
         site.assert_all_notified();
@@ -121,9 +106,6 @@ fn a_host_is_lost_together_with_the_alerter_that_saw_it_back() {
 /// The broken variant of the row above: what that alerter saw does not stand in the register.
 #[test]
 fn without_the_return_in_the_register_that_outage_is_swallowed() {
-    if lacks_evidence() {
-        return;
-    }
     let (site, _) = lost_together(10.0, Watched::InSilence, "ctl1", |fencing| fencing);
     assert!(site.audit().iter().any(|wrong| wrong.contains("was not notified")));
 }
@@ -133,18 +115,12 @@ fn without_the_return_in_the_register_that_outage_is_swallowed() {
 /// before, an `off` that Pacemaker repeats before it has noted the first one seems no different, and clocks decide.
 #[test]
 fn a_host_is_lost_together_with_the_memory_of_a_connection_that_nobody_saw() {
-    if lacks_evidence() {
-        return;
-    }
     lost_together(300.0, Watched::Never, "ctl1", |fencing| fencing).0.assert_all_notified();
 }
 
 /// The broken variant of the row above: the agent does not say whether the host was down already.
 #[test]
 fn without_the_word_of_the_cib_that_outage_is_swallowed() {
-    if lacks_evidence() {
-        return;
-    }
     let (site, _) =
         lost_together(300.0, Watched::Never, "ctl1", |fencing| Fencing { already_down: None, ..fencing });
     assert!(site.audit().iter().any(|wrong| wrong.contains("was not notified")));
@@ -201,9 +177,6 @@ fn lost_together(
 /// W26: Pacemaker compares the names of nodes without case, and so do we. One mark.
 #[test]
 fn one_host_in_two_spellings() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.die("compute1");
     let fencing = site.fencing("ctl1", "compute1");
@@ -221,9 +194,6 @@ fn one_host_in_two_spellings() {
 /// order, where the host needed longer to come back than evidence waits.
 #[test]
 fn an_outage_without_a_mark_before_one_with_a_mark() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.die("compute1");
     site.seen_fenced("compute1");
@@ -243,9 +213,6 @@ fn an_outage_without_a_mark_before_one_with_a_mark() {
 /// nothing more is sent by either, or by a third one.
 #[test]
 fn two_alerters_at_once() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = Site::new(&["compute1"]);
     let (mut one, mut two) = (Alerter::start(&site, "ctl1"), Alerter::start(&site, "ctl2"));
     one.run(&mut site, 2);

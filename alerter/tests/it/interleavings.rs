@@ -6,7 +6,7 @@ use marks::register::{About, Acknowledgement, Decision, Entry, Returned, Scope, 
 use marks::time::Timestamp;
 use proptest::prelude::*;
 
-use crate::site::{Alerter, CONTROLLERS, Notified, ROUTES, Site, lacks_evidence};
+use crate::site::{Alerter, CONTROLLERS, Notified, ROUTES, Site};
 
 const HOSTS: [&str; 2] = ["compute1", "compute2"];
 
@@ -209,23 +209,19 @@ proptest! {
     /// Every outage is sent once to every route, under one id, in order, and nothing else is sent.
     #[test]
     fn whatever_happens_every_outage_is_sent_once(has_key: bool, steps in prop::collection::vec(step(false), 1..16)) {
-        if !lacks_evidence() {
-            let mut story = Story::new(has_key);
-            steps.iter().for_each(|step| story.take(*step));
-            story.settle();
-            prop_assert!(story.site.audit().is_empty(), "{:#?}\n{:#?}\n{:#?}", story.site.audit(), story.site.notified, story.site.outages);
-        }
+        let mut story = Story::new(has_key);
+        steps.iter().for_each(|step| story.take(*step));
+        story.settle();
+        prop_assert!(story.site.audit().is_empty(), "{:#?}\n{:#?}\n{:#?}", story.site.audit(), story.site.notified, story.site.outages);
     }
 
     /// Where the register loses everything, or takes nothing, an outage may be sent again, but none is lost, and no live host is reported.
     #[test]
     fn a_register_that_is_lost_loses_no_outage(has_key: bool, steps in prop::collection::vec(step(true), 1..16)) {
-        if !lacks_evidence() {
-            let mut story = Story::new(has_key);
-            steps.iter().for_each(|step| story.take(*step));
-            story.settle();
-            prop_assert!(story.not_notified().is_empty(), "{:#?}\n{:#?}\n{:#?}", story.not_notified(), story.site.notified, story.site.outages);
-        }
+        let mut story = Story::new(has_key);
+        steps.iter().for_each(|step| story.take(*step));
+        story.settle();
+        prop_assert!(story.not_notified().is_empty(), "{:#?}\n{:#?}\n{:#?}", story.not_notified(), story.site.notified, story.site.outages);
     }
 }
 
@@ -233,9 +229,6 @@ proptest! {
 /// lost what would say so. The broken variant sends it before the second fencing alone.
 #[test]
 fn two_outages_that_nobody_can_distinguish_any_more_are_sent_after_the_second() {
-    if lacks_evidence() {
-        return;
-    }
     let (fails, returns) = (Step::Fails { host: 0, by: 0 }, Step::Returns { host: 0, to: 0 });
     let mut story = Story::new(false);
     for step in [fails, returns, Step::Moves { to: 2 }, fails, Step::Empties, returns] {
@@ -251,9 +244,6 @@ fn two_outages_that_nobody_can_distinguish_any_more_are_sent_after_the_second() 
 /// journal has it, and the last one takes both for the outage that was notified. The broken variant asks the last one alone.
 #[test]
 fn what_nobody_can_say_any_more_is_held_where_it_is_known() {
-    if lacks_evidence() {
-        return;
-    }
     let (fails, returns) = (|host| Step::Fails { host, by: 0 }, |to| Step::Returns { host: 1, to });
     let mut story = Story::new(false);
     for step in [fails(1), returns(0), fails(1), fails(0), Step::Empties, Step::Moves { to: 1 }, returns(1)] {
@@ -269,9 +259,6 @@ fn what_nobody_can_say_any_more_is_held_where_it_is_known() {
 /// register has one place for both, and the next alerter sends the mark again.
 #[test]
 fn an_acknowledgement_counts_behind_a_forged_one() {
-    if lacks_evidence() {
-        return;
-    }
     let mut story = Story::new(true);
     let forges = Step::Forges { host: 0, by: 0, what: 1 };
     let (refuses, fails) = (Step::Turns { route: 0 }, Step::Fails { host: 0, by: 0 });

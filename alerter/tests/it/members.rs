@@ -5,7 +5,7 @@ use std::time::Duration;
 use marks::fencing::Fencing;
 use pacemaker::evidence::Action;
 
-use crate::site::{Alerter, Outage, Site, lacks_evidence};
+use crate::site::{Alerter, Outage, Site};
 
 /// The node, which runs machines.
 const NODE: &str = "ctl3";
@@ -78,9 +78,6 @@ fn work(site: &mut Site) {
 /// join is the return: with its first work as the return, the second failure joins the first one's mark, and nobody hears of it.
 #[test]
 fn a_cluster_node_that_dies_seconds_after_its_first_work_is_notified() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = site();
     let mut alerter = Alerter::start(&site, "ctl1");
     alerter.run(&mut site, 2);
@@ -102,9 +99,6 @@ fn a_cluster_node_that_dies_seconds_after_its_first_work_is_notified() {
 /// The controller that fences it has a clock that is a minute ahead: the join seems to be before the fencing.
 #[test]
 fn a_clock_that_is_ahead_hides_no_return_of_a_cluster_node() {
-    if lacks_evidence() {
-        return;
-    }
     for record in [Record::Whole, Record::WithoutIncarnation] {
         let mut site = site();
         let mut alerter = Alerter::start(&site, "ctl1");

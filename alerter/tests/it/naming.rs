@@ -5,7 +5,7 @@ use marks::host::HostName;
 use marks::register::Entry;
 
 use crate::route::Files;
-use crate::site::{Alerter, ROUTES, Site, lacks_evidence, mark_of};
+use crate::site::{Alerter, ROUTES, Site, mark_of};
 
 const SLIP: &str = r#"{ compute1 = "compute2.example.org" }"#;
 const CORRECTED: &str = r#"{ compute1 = "compute1.example.org" }"#;
@@ -51,9 +51,6 @@ fn failed(from: KnownFrom, hosts: &[&'static str]) -> (Site, Alerter) {
 /// controller. When the entry is corrected, the host is reported, once, as itself.
 #[test]
 fn the_name_of_another_node_is_sent_to_nobody() {
-    if lacks_evidence() {
-        return;
-    }
     for from in
         [KnownFrom::Agent, KnownFrom::AgentElsewhere, KnownFrom::AlerterElsewhere, KnownFrom::Pacemaker]
     {
@@ -78,9 +75,6 @@ fn the_name_of_another_node_is_sent_to_nobody() {
 /// alone: these differ, and Masakari would evacuate the host that is alive.
 #[test]
 fn the_name_of_another_node_at_a_service_is_sent_to_nobody() {
-    if lacks_evidence() {
-        return;
-    }
     let hosts = ["compute1.a.example", "compute1.b.example"];
     let clouds = Files::with([(
         "clouds.yaml",
@@ -108,9 +102,6 @@ fn the_name_of_another_node_at_a_service_is_sent_to_nobody() {
 /// of it.
 #[test]
 fn a_host_that_the_cluster_does_not_know_is_reported_for_another() {
-    if lacks_evidence() {
-        return;
-    }
     let (site, _) = failed(KnownFrom::Agent, &["compute1"]);
     assert!(site.audit().iter().any(|wrong| wrong.contains("compute2 was reported")), "{:?}", site.notified);
 }
@@ -118,9 +109,6 @@ fn a_host_that_the_cluster_does_not_know_is_reported_for_another() {
 /// A daemon that starts names no mark before it knows the other nodes, whatever its configuration says by then.
 #[test]
 fn a_held_mark_waits_for_the_first_poll() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, alerter) = failed(KnownFrom::Agent, &["compute1", "compute2"]);
     drop(alerter);
     site.name_hosts(CORRECTED);

@@ -11,7 +11,7 @@ use marks::mark::Settlement;
 use marks::register::{Entry, MarkEntry, Returned, Settled, Watermark};
 use marks::time::Timestamp;
 
-use crate::site::{Alerter, CONTROLLERS, Kind, ROUTES, Site, lacks_evidence, mark_of, started};
+use crate::site::{Alerter, CONTROLLERS, Kind, ROUTES, Site, mark_of, started};
 
 const HOUR: f64 = 3600.0;
 
@@ -58,9 +58,6 @@ fn stop_all(site: &mut Site) {
 /// by a stop of everything. It is notified where the host is surely down, else held.
 #[test]
 fn a_mark_that_was_not_sent_does_not_end_by_age() {
-    if lacks_evidence() {
-        return;
-    }
     let mut wrong = Vec::new();
     for all_stop in [false, true] {
         let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
@@ -86,9 +83,6 @@ fn a_mark_that_was_not_sent_does_not_end_by_age() {
 /// The controller of the first alerter does not come back, and the agent's `monitor` is all that runs where the record is.
 #[test]
 fn a_mark_of_another_controller_comes_back_after_the_register_was_lost() {
-    if lacks_evidence() {
-        return;
-    }
     let mut wrong = Vec::new();
     for fenced_again in [false, true] {
         let (mut site, mut first) = begun(&["compute1"], "ctl1");
@@ -118,9 +112,6 @@ fn a_mark_of_another_controller_comes_back_after_the_register_was_lost() {
 /// The same while an alerter runs on: the part of the register with an open mark is lost.
 #[test]
 fn a_part_of_the_register_that_is_lost_comes_back() {
-    if lacks_evidence() {
-        return;
-    }
     for seed in 0..8 {
         let (mut site, mut alerter) = begun(&["compute1", "compute2"], "ctl1");
         site.outage("compute1", "ctl2");
@@ -147,9 +138,6 @@ fn a_part_of_the_register_that_is_lost_comes_back() {
 /// somebody comes. The record is of one controller, Pacemaker's word of another, and the alerter runs on a third.
 #[test]
 fn clocks_that_differ_hold_nothing() {
-    if lacks_evidence() {
-        return;
-    }
     let mut wrong = Vec::new();
     for (agent, dc, alerter) in SKEWS {
         let (mut site, _) = begun(&["compute1"], "ctl3");
@@ -178,9 +166,6 @@ const SKEWS: [(i64, i64, i64); 5] = [
 /// B3. The order is that of incarnations and operations: a host that was back in between has failed twice, whatever clocks say.
 #[test]
 fn clocks_that_differ_make_no_one_outage_of_two() {
-    if lacks_evidence() {
-        return;
-    }
     let mut wrong = Vec::new();
     for (agent, dc, alerter) in SKEWS {
         let (mut site, _) = begun(&["compute1"], "ctl3");
@@ -207,9 +192,6 @@ fn clocks_that_differ_make_no_one_outage_of_two() {
 /// notified, or held where everybody sees it, and the evidence does not lie there for ever.
 #[test]
 fn what_is_dated_in_the_future_waits_no_longer_than_anything_else() {
-    if lacks_evidence() {
-        return;
-    }
     let mut wrong = Vec::new();
     for ahead in [HOUR, 24.0 * HOUR, 20_000.0 * HOUR] {
         for (has_alert, has_history) in [(true, true), (true, false), (false, true)] {
@@ -256,9 +238,6 @@ fn millis(seconds: f64) -> i64 {
 /// B4. A `w.` entry that is dated in the future does not silence what happens today.
 #[test]
 fn a_first_start_in_the_future_silences_nothing() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = fresh(&["compute1"]);
     let at = site.now + Duration::from_secs(10 * 365 * 86_400);
     site.publish(Entry::Watermark(Watermark { id: NoteId::generate(), at, by: "ctl1".into() }));
@@ -277,9 +256,6 @@ fn a_first_start_in_the_future_silences_nothing() {
 /// its own: notified with its own time.
 #[test]
 fn a_failure_is_not_folded_into_a_confirmation_by_hand() {
-    if lacks_evidence() {
-        return;
-    }
     let mut wrong = Vec::new();
     for (later, is_marked) in [(22.0 * HOUR, true), (22.0 * HOUR, false), (600.0, true), (600.0, false)] {
         let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
@@ -299,9 +275,6 @@ fn a_failure_is_not_folded_into_a_confirmation_by_hand() {
 /// into `in_ccm`, and whether or not the alerter moves.
 #[test]
 fn a_cluster_node_that_comes_back_and_is_fenced_again_is_reported_each_time() {
-    if lacks_evidence() {
-        return;
-    }
     let mut wrong = Vec::new();
     for (kind, times, pause) in
         [(Kind::Epoch, 2, 60), (Kind::Flag, 2, 60), (Kind::Epoch, 6, 30), (Kind::Flag, 6, 30)]
@@ -326,9 +299,6 @@ fn a_cluster_node_that_comes_back_and_is_fenced_again_is_reported_each_time() {
 /// The same node is one outage while it stays away, however often it is fenced.
 #[test]
 fn a_cluster_node_that_stays_away_is_reported_once() {
-    if lacks_evidence() {
-        return;
-    }
     for kind in [Kind::Epoch, Kind::Flag] {
         let mut site = fresh(&["hyper1"]);
         site.make_cluster_node("hyper1", kind);
@@ -350,9 +320,6 @@ fn a_cluster_node_that_stays_away_is_reported_once() {
 /// swallowed: it is notified or held where everybody sees it.
 #[test]
 fn a_fencing_a_day_after_its_outage_was_settled_is_seen() {
-    if lacks_evidence() {
-        return;
-    }
     let mut wrong = Vec::new();
     for is_marked in [true, false] {
         let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
@@ -378,9 +345,6 @@ fn a_fencing_a_day_after_its_outage_was_settled_is_seen() {
 /// what is sent twice can be corrected, and what is swallowed cannot.
 #[test]
 fn without_a_register_a_fencing_after_the_acknowledgement_is_sent() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = fresh(&["compute1"]);
     site.live_without_register();
     let mut alerter = Alerter::start(&site, "ctl1");
@@ -400,9 +364,6 @@ fn without_a_register_a_fencing_after_the_acknowledgement_is_sent() {
 /// the same.
 #[test]
 fn an_end_by_a_controller_that_does_not_exist_ends_nothing() {
-    if lacks_evidence() {
-        return;
-    }
     let mut wrong = Vec::new();
     for how in [Settlement::Acknowledged, Settlement::Dismissed, Settlement::Expired, Settlement::Cancelled] {
         for comes_first in [false, true] {
@@ -433,9 +394,6 @@ fn an_end_by_a_controller_that_does_not_exist_ends_nothing() {
 /// name, other disks, or another time are not notified.
 #[test]
 fn a_mark_beside_a_real_fencing_says_nothing_else_than_that() {
-    if lacks_evidence() {
-        return;
-    }
     type Change = fn(&mut MarkEntry);
     let changes: [Change; 4] = [
         |entry| entry.mark.fqdn = HostName::parse("elsewhere.example.net").unwrap(),
@@ -471,9 +429,6 @@ fn a_mark_beside_a_real_fencing_says_nothing_else_than_that() {
 /// D. A mark of a host that is alive, dated years ahead, does not take in the host's real outage.
 #[test]
 fn a_mark_of_the_future_swallows_nothing() {
-    if lacks_evidence() {
-        return;
-    }
     let mut wrong = Vec::new();
     for is_marked in [true, false] {
         let (mut site, mut alerter) = begun(&["compute1"], "ctl3");
@@ -493,9 +448,6 @@ fn a_mark_of_the_future_swallows_nothing() {
 /// D. A return that the CIB contradicts is none: a route that cancels what is back is notified of a host that is away.
 #[test]
 fn a_return_that_the_cluster_contradicts_cancels_nothing() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = fresh(&["compute1"]);
     site.configure("if-returned = \"cancel\"\n");
     let mut alerter = Alerter::start(&site, "ctl1");
@@ -513,9 +465,6 @@ fn a_return_that_the_cluster_contradicts_cancels_nothing() {
 /// The audit itself: what is held is excused only where it may be, and what is notified must be true.
 #[test]
 fn the_promise_finds_what_is_wrong() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.die("compute1");
     site.mark("ctl2", &site.fencing("ctl2", "compute1"));

@@ -9,7 +9,7 @@ use marks::id::MarkId;
 use marks::mark::{Doubt, Standing};
 use marks::register::{Entry, Key};
 
-use crate::site::{Alerter, Site, begun, lacks_evidence};
+use crate::site::{Alerter, Site, begun};
 
 const DAY: f64 = 86_400.0;
 const YEARS: f64 = 2.0 * 365.0 * DAY;
@@ -45,9 +45,6 @@ fn long_ago() -> (Site, Alerter, BTreeMap<Key, Entry>) {
 /// what Pacemaker remembers of years ago for a new proof sends it again.
 #[test]
 fn a_mark_that_was_removed_is_never_sent_again() {
-    if lacks_evidence() {
-        return;
-    }
     for is_settled in [true, false] {
         let (mut site, mut alerter, register) = long_ago();
         let notified = site.notified.clone();
@@ -77,9 +74,6 @@ fn a_mark_that_was_removed_is_never_sent_again() {
 /// What stands in the register stays, however old. The broken variant removes it all the same: the entry is read again.
 #[test]
 fn what_the_register_still_has_stays() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut alerter, register) = long_ago();
     let kept: Vec<MarkId> = alerter.marks("compute1").iter().map(|row| row.id).collect();
     site.register = register;
@@ -97,9 +91,6 @@ fn what_the_register_still_has_stays() {
 /// mark is held.
 #[test]
 fn a_host_that_never_came_back_keeps_its_mark() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.outage("compute1", "ctl1");
     alerter.run(&mut site, 40);
@@ -118,9 +109,6 @@ fn a_host_that_never_came_back_keeps_its_mark() {
 /// everything back.
 #[test]
 fn the_next_outage_is_sent() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut alerter, _) = long_ago();
     site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
     alerter.run(&mut site, 4);
@@ -134,9 +122,6 @@ fn the_next_outage_is_sent() {
 /// Without a reading of the register nobody knows what stands there.
 #[test]
 fn nothing_is_removed_before_the_register_was_read() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut alerter, _) = long_ago();
     site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
     alerter.run(&mut site, 4);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use marks::register::{Entry, Key, Register};
 use marks::time::Timestamp;
 
-use crate::site::{Alerter, Site, lacks_evidence};
+use crate::site::{Alerter, Site};
 
 const DAY: f64 = 86_400.0;
 
@@ -18,9 +18,6 @@ fn before(days: u64, hosts: &[&'static str]) -> Site {
 /// The broken variant of the row above: nobody knows that the register ever had them.
 #[test]
 fn what_never_stood_in_the_register_is_not_past() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = before(30, &["compute1"]);
     site.register_is_mute = true;
     site.die("compute1");
@@ -39,9 +36,6 @@ fn what_never_stood_in_the_register_is_not_past() {
 /// agent recorded on it was notified by another alerter; it is no news, whether it is written down again before it was judged.
 #[test]
 fn a_fencing_that_was_not_judged_yet_is_not_published_as_news() {
-    if lacks_evidence() {
-        return;
-    }
     for is_back in [true, false] {
         let mut site = Site::new(&["compute1", "compute2"]);
         let mut first = Alerter::start(&site, "ctl1");
@@ -80,9 +74,6 @@ fn write_again(site: &mut Site, controller: &str) {
 /// B2: what was sent is known where it was sent, however often it is written again.
 #[test]
 fn a_fencing_that_is_written_again_is_not_sent_again_by_the_alerter_that_sent_it() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = Site::new(&["compute1"]);
     let mut first = Alerter::start(&site, "ctl2");
     let fencing = site.outage("compute1", "ctl1");

@@ -12,7 +12,7 @@ use marks::register::{
 };
 use marks::time::Timestamp;
 
-use crate::site::{Alerter, CONTROLLERS, ROUTES, Site, lacks_evidence, mark_of, started};
+use crate::site::{Alerter, CONTROLLERS, ROUTES, Site, mark_of, started};
 
 fn begun(hosts: &[&'static str], controller: &'static str) -> (Site, Alerter) {
     started(Site::new(hosts).with_key(), controller)
@@ -30,9 +30,6 @@ fn settled(mark: MarkId, by: &str, at: Timestamp) -> Entry {
 /// waits for that.
 #[test]
 fn what_another_controller_has_sealed_is_proven_at_once() {
-    if lacks_evidence() {
-        return;
-    }
     for has_key in [true, false] {
         let site = Site::new(&["compute1"]);
         let (mut site, mut alerter) = started(if has_key { site.with_key() } else { site }, "ctl1");
@@ -49,9 +46,6 @@ fn what_another_controller_has_sealed_is_proven_at_once() {
 /// The mark of an alerter that was lost with its controller: it goes out as it is, whether Pacemaker remembers anything or not.
 #[test]
 fn a_sealed_mark_of_a_lost_controller_goes_out() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut first) = begun(&["compute1"], "ctl1");
     site.down.extend(ROUTES);
     site.die("compute1");
@@ -70,9 +64,6 @@ fn a_sealed_mark_of_a_lost_controller_goes_out() {
 /// the alerter runs and before the next one starts: the mark is notified, and each entry is said to count for nothing.
 #[test]
 fn forgeries_have_no_effect_but_a_word() {
-    if lacks_evidence() {
-        return;
-    }
     for (by, moves) in CONTROLLERS.into_iter().chain(["ctl9"]).flat_map(|by| [(by, false), (by, true)]) {
         let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
         site.down.extend(ROUTES);
@@ -207,9 +198,6 @@ fn told(began: Timestamp, silent: bool, planted: Option<Planted<'_>>) -> Told {
 /// of marks. The broken variant takes fencings and marks without a seal in, and the alert proves what they say.
 #[test]
 fn nothing_without_a_seal_shapes_what_is_sent() {
-    if lacks_evidence() {
-        return;
-    }
     let began = Timestamp::from_seconds(Timestamp::now().seconds());
     let like = |site: &Site| site.fencing("ctl3", "compute1");
     let (fencings, marks) = {
@@ -234,9 +222,6 @@ fn nothing_without_a_seal_shapes_what_is_sent() {
 /// more. The broken variant takes every end without a seal for a forgery.
 #[test]
 fn what_an_alerter_with_another_key_has_notified_is_held() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut first) = begun(&["compute1"], "ctl1");
     site.outage("compute1", "ctl2");
     first.run(&mut site, 20);
@@ -260,9 +245,6 @@ fn what_an_alerter_with_another_key_has_notified_is_held() {
 /// once more, and when the page comes the mark has ended. The broken variant goes by what is not there.
 #[test]
 fn where_pages_are_lacking_nobody_is_notified_again() {
-    if lacks_evidence() {
-        return;
-    }
     for is_partial in [true, false] {
         let (mut site, mut first) = begun(&["compute1"], "ctl1");
         site.outage("compute1", "ctl2");
@@ -290,9 +272,6 @@ fn where_pages_are_lacking_nobody_is_notified_again() {
 /// What fails while pages are lacking is notified, after a minute: only an earlier alerter could have done so before.
 #[test]
 fn where_pages_are_lacking_what_is_new_goes() {
-    if lacks_evidence() {
-        return;
-    }
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.is_partial = true;
     alerter.run(&mut site, 4);
@@ -305,9 +284,6 @@ fn where_pages_are_lacking_what_is_new_goes() {
 /// the broken variant sends it.
 #[test]
 fn a_sealed_mark_that_is_found_long_after_is_held() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = Site::at(Timestamp::now() - Duration::from_secs(4 * 86_400), &["compute1"]).with_key();
     site.down.extend(ROUTES);
     let mut first = Alerter::start(&site, "ctl1");

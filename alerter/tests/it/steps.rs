@@ -11,7 +11,7 @@ use marks::id::MarkId;
 use marks::mark::{Mark, Settlement};
 use marks::time::Timestamp;
 
-use crate::site::{Alerter, Site, lacks_evidence};
+use crate::site::{Alerter, Site};
 
 /// Routes that say that a host is back.
 static KINDS: [Kind; 1] = [Kind {
@@ -84,9 +84,6 @@ fn further(site: &Site) -> Vec<(&'static str, &str)> {
 /// The broken variant of the one before: the route never had the mark, and calls nobody back.
 #[test]
 fn no_host_is_called_back_on_a_route_that_did_not_get_its_failure() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = Site::new(&["compute1"]);
     let mut alerter = Alerter::start_with(&site, "ctl1", &KINDS);
     site.down.insert("nova");
@@ -123,9 +120,6 @@ fn lost_after(kinds: &'static [Kind], days: u32, is_sent: bool) -> Site {
 /// have changed since.
 #[test]
 fn another_alerter_makes_the_return_that_the_first_could_not_send_for_days() {
-    if lacks_evidence() {
-        return;
-    }
     for (kinds, days, is_sent, expected) in [
         (&EACH, 2, false, 1),
         (&EACH, 6, false, 1),
@@ -145,9 +139,6 @@ fn another_alerter_makes_the_return_that_the_first_could_not_send_for_days() {
 /// the next one reads its own acknowledgement of the failure there, and no return.
 #[test]
 fn a_return_that_another_alerter_sent_outlives_the_register() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = Site::new(&["compute1"]);
     let mut first = Alerter::start_with(&site, "ctl1", &EACH);
     site.outage("compute1", "ctl1");
@@ -165,9 +156,6 @@ fn a_return_that_another_alerter_sent_outlives_the_register() {
 /// The page that is lacking may say that the return was sent. The broken variant is the whole register.
 #[test]
 fn no_old_return_is_sent_while_a_page_is_lacking() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = lost_after(&EACH, 2, false);
     let mut second = Alerter::start_with(&site, "ctl2", &EACH);
     for (is_partial, expected) in [(true, 0), (false, 1)] {
@@ -180,9 +168,6 @@ fn no_old_return_is_sent_while_a_page_is_lacking() {
 /// S1-54, S4-56: sent, held until an operator's word, or cancelled; the broken variant is the host that stays away.
 #[test]
 fn a_mark_whose_host_is_back_before_it_was_sent_follows_its_routes_terms() {
-    if lacks_evidence() {
-        return;
-    }
     for (word, is_back) in [("deliver", true), ("hold", true), ("cancel", true), ("hold", false)] {
         let mut site = Site::new(&["compute1"]);
         site.configure(&format!("if-returned = \"{word}\"\n"));
@@ -215,9 +200,6 @@ fn a_mark_whose_host_is_back_before_it_was_sent_follows_its_routes_terms() {
 /// What one alerter holds for a host that is back, the next one holds too: it does not report a repaired host.
 #[test]
 fn another_alerter_does_not_send_what_was_held() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = Site::new(&["compute1"]);
     site.configure("if-returned = \"hold\"\n");
     let mut first = Alerter::start(&site, "ctl1");
@@ -238,9 +220,6 @@ fn another_alerter_does_not_send_what_was_held() {
 /// `after`: the second route waits for the first one, and not for ever.
 #[test]
 fn a_route_comes_after_another_or_after_its_limit() {
-    if lacks_evidence() {
-        return;
-    }
     for first_is_down in [false, true] {
         let mut site = Site::new(&["compute1"]);
         site.configure("after = \"nova\"\nafter-limit = 20\n");
@@ -301,9 +280,6 @@ fn returns(site: &Site) -> usize {
 /// broken variant reached nobody, and there is nothing to undo.
 #[test]
 fn a_host_whose_mark_may_have_arrived_is_called_back_after_unmark() {
-    if lacks_evidence() {
-        return;
-    }
     for (verdict, expected) in [(lost(), 1), (unreached(), 0)] {
         let mut site = Site::new(&["compute1"]);
         let mut alerter = Alerter::start_with(&site, "ctl1", &KINDS);
@@ -321,9 +297,6 @@ fn a_host_whose_mark_may_have_arrived_is_called_back_after_unmark() {
 /// Issue 22, 7, second way: the alerter that may have sent it is gone, and the next one never tried.
 #[test]
 fn a_host_that_another_alerter_may_have_notified_of_is_called_back() {
-    if lacks_evidence() {
-        return;
-    }
     for is_unmarked_before in [false, true] {
         let mut site = Site::new(&["compute1"]);
         let mut first = Alerter::start_with(&site, "ctl1", &KINDS);
@@ -351,9 +324,6 @@ fn a_host_that_another_alerter_may_have_notified_of_is_called_back() {
 /// is a member. The broken variants end it, and call a dead host back.
 #[test]
 fn a_pending_return_outlives_unmark_and_waits_for_the_host() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = Site::new(&["compute1"]);
     let mut alerter = Alerter::start_with(&site, "ctl1", &KINDS);
     alerter.run(&mut site, 2);

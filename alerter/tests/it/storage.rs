@@ -3,7 +3,7 @@
 use marks::fencing::Fencing;
 use marks::register::Entry;
 
-use crate::site::{Alerter, ROUTES, Site, lacks_evidence, mark_of};
+use crate::site::{Alerter, ROUTES, Site, mark_of};
 
 /// The configuration of every controller says nothing.
 fn silent() -> Site {
@@ -20,9 +20,6 @@ fn storage(alerter: &Alerter) -> Vec<Option<bool>> {
 /// for granted.
 #[test]
 fn what_nobody_says_is_sent_to_nobody_until_the_configuration_says_it() {
-    if lacks_evidence() {
-        return;
-    }
     for from in ["agent", "agent elsewhere", "alerter elsewhere", "pacemaker"] {
         let mut site = silent();
         let mut alerter = Alerter::start(&site, "ctl1");
@@ -59,9 +56,6 @@ fn what_nobody_says_is_sent_to_nobody_until_the_configuration_says_it() {
 /// the configuration.
 #[test]
 fn what_the_agent_says_later_completes_the_mark_of_an_alert() {
-    if lacks_evidence() {
-        return;
-    }
     let mut site = silent();
     let mut alerter = Alerter::start(&site, "ctl1");
     alerter.run(&mut site, 2);
@@ -83,9 +77,6 @@ fn what_the_agent_says_later_completes_the_mark_of_an_alert() {
 /// has settled: nobody is notified.
 #[test]
 fn a_host_that_power_alone_fences_right_after_its_return_is_reported_again() {
-    if lacks_evidence() {
-        return;
-    }
     for after in [0.5, 2.5, 4.5] {
         let mut site = Site::new(&["compute1"]);
         let mut alerter = Alerter::start(&site, "ctl1");

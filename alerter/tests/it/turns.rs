@@ -6,15 +6,12 @@ use marks::host::HostName;
 use marks::id::NoteId;
 use marks::register::{About, Decision, Scope};
 
-use crate::site::{Alerter, Site, lacks_evidence, taken};
+use crate::site::{Alerter, Site, taken};
 
 /// A mark whose attempt has begun keeps its place until that has ended, also where another one comes before it by now, or
 /// where it is held itself meanwhile. The broken variant is the attempt that has ended.
 #[test]
 fn what_is_under_way_keeps_its_place_whatever_is_decided_meanwhile() {
-    if lacks_evidence() {
-        return;
-    }
     for (is_held, ends) in [(false, false), (true, false), (false, true), (true, true)] {
         let mut site = Site::new(&["compute1", "compute2"]);
         site.configure("[groups.default]\nmax-in-flight = 1\n");

@@ -6,7 +6,7 @@ mod daemon;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use std::{fmt, fs};
@@ -21,11 +21,11 @@ use marks::mark::{Mark, Source};
 use marks::register::{Entries, Entry, KEPT, Key, MarkEntry, Register, Unsealed};
 use marks::sighting::{Sighting, Witness};
 use marks::time::{Boot, Timestamp};
-use nix::unistd::{User, geteuid};
-use pacemaker::evidence::{Action, Directory, Evidence, Join, Label, Moment, OWNER, Outcome};
+use nix::unistd::Uid;
+use pacemaker::evidence::{
+    Action, Directory, EventName, Evidence, EvidenceError, Join, Label, Moment, Outcome,
+};
 use tempfile::TempDir;
-
-use samples::left_out::leave_out;
 
 pub(crate) use audit::Outage;
 pub(crate) use daemon::{Alerter, PATIENCE, taken};
@@ -141,9 +141,7 @@ impl Site {
         for (directory, mode) in [(self.directory.path().to_owned(), 0o755), (home.clone(), 0o700)] {
             fs::set_permissions(directory, fs::Permissions::from_mode(mode)).unwrap();
         }
-        if can_keep_evidence() {
-            files::prepare(&home.join("evidence")).unwrap();
-        }
+        files::prepare(&home.join("evidence")).unwrap();
         let routes: String = ROUTES
             .iter()
             .map(|route| format!("[http.{route}]\nurl = \"http://127.0.0.1:9/{route}\"\n"))
@@ -435,22 +433,28 @@ impl Site {
             client: Label::lossy("pacemaker-controld"),
             origin: Label::lossy("ctl1"),
         };
-        let directory = self.home(controller).join("evidence");
-        let owner = User::from_name(OWNER).unwrap().unwrap().uid;
-        let name = Directory::open(&directory, owner).unwrap().write(&evidence).unwrap();
-        chown(directory.join(name.as_str()), Some(owner.as_raw()), None).unwrap();
+        self.keep_evidence(controller, |directory| directory.write(&evidence));
     }
 
     /// `alert_mark` runs on every controller that is there: a controller has joined.
     pub(crate) fn alert_of_join(&self, node: &str) {
-        let owner = User::from_name(OWNER).unwrap().unwrap().uid;
         for controller in CONTROLLERS.into_iter().filter(|controller| !self.lost.contains(controller)) {
-            let directory = self.home(controller).join("evidence");
             let at = Moment::from_micros(u64::try_from(self.clock(controller).0).unwrap() * 1000).unwrap();
             let join = Join { node: HostName::parse(node).unwrap(), at };
-            let name = Directory::open(&directory, owner).unwrap().write_join(&join).unwrap();
-            chown(directory.join(name.as_str()), Some(owner.as_raw()), None).unwrap();
+            self.keep_evidence(controller, |directory| directory.write_join(&join));
         }
+    }
+
+    /// As the user whose directory it is.
+    fn keep_evidence(
+        &self,
+        controller: &str,
+        write: impl Fn(&Directory) -> Result<EventName, EvidenceError>,
+    ) {
+        let directory = self.home(controller).join("evidence");
+        let owner = fs::metadata(&directory).unwrap().uid();
+        let name = write(&Directory::open(&directory, Uid::from_raw(owner)).unwrap()).unwrap();
+        chown(directory.join(name.as_str()), Some(owner), None).unwrap();
     }
 
     /// How many files of evidence wait on a controller.
@@ -575,23 +579,6 @@ pub(crate) fn stands(fencing: &Fencing, register: &BTreeMap<Key, Entry>) -> bool
     let mark = fencing.id.into();
     let keys = [Key::Fencing(fencing.id), Key::Again(fencing.id), Key::Mark(mark), Key::Settled(mark)];
     keys.iter().any(|key| register.contains_key(key))
-}
-
-/// Whether this machine has Pacemaker's user and may write as it.
-fn can_keep_evidence() -> bool {
-    geteuid().is_root() && User::from_name(OWNER).is_ok_and(|user| user.is_some())
-}
-
-/// True where a test that needs evidence files cannot run: it is left out then, or fails.
-#[track_caller]
-pub(crate) fn lacks_evidence() -> bool {
-    let lacks = !can_keep_evidence();
-    if lacks {
-        leave_out(&format!(
-            "evidence files need root and Pacemaker's user {OWNER}: run `make deps`, and this as root"
-        ));
-    }
-    lacks
 }
 
 /// Journals sync every mark: in memory that costs nothing.
