@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use drivers::event::{self, TimeFormat};
+use drivers::event::{Event, TimeFormat};
 use drivers::exec::{Exec, Options};
 use drivers::{Driver as _, Message, Outcome, Step};
 use marks::host::HostName;
@@ -74,10 +74,10 @@ async fn a_return_has_a_key_of_its_own() {
     // No sender makes the last one: what another field says is not the type.
     let odd = br#"{"id":"x","event_type":"host failure","payload":{"hostname":"\"event_type\":\"host returned\","}}"#;
     for (body, behind) in [
-        (event::of_mark(&mark, of), ""),
-        (event::of_return(&mark, generated_time, of), ".return"),
-        (event::extended_return(&mark, generated_time, of), ".return"),
-        (event::of_test(&mark.id, generated_time, of), ""),
+        (Event::of_mark(&mark, of).bytes(), ""),
+        (Event::of_return(&mark, generated_time, of).bytes(), ".return"),
+        (Event::of_return(&mark, generated_time, of).extended(), ".return"),
+        (Event::of_test(&mark.id, generated_time, of).bytes(), ""),
         (odd.to_vec(), ""),
     ] {
         for name in EXAMPLES {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use drivers::event::{self, TimeFormat};
+use drivers::event::{Event, TimeFormat};
 use drivers::{Driver, Exchange, Kind, Message, Outcome, Step};
 use journal::Verdict;
 use marks::delivery::State;
@@ -47,7 +47,7 @@ impl Driver for Thorough {
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
-        event::of_mark(mark, TimeFormat::Epoch)
+        Event::of_mark(mark, TimeFormat::Epoch).bytes()
     }
 
     fn further_steps(&self) -> &[Step] {
@@ -63,7 +63,7 @@ impl Driver for Thorough {
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
-        event::of_test(id, now, TimeFormat::Epoch)
+        Event::of_test(id, now, TimeFormat::Epoch).bytes()
     }
 
     fn limit(&self) -> Duration {

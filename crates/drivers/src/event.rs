@@ -2,6 +2,7 @@
 
 pub mod template;
 
+use marks::delivery::RETURN;
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
@@ -22,9 +23,9 @@ pub enum TimeFormat {
 /// The host of every test: it cannot exist (RFC 2606).
 pub(super) const NO_HOST: &str = "send-test.invalid";
 
-/// Serialised in the order of its fields: the order is part of the contract.
+/// One event in the form that its receiver reads. Serialised in the order of its fields: the order is part of the contract.
 #[derive(Serialize)]
-struct Event<'a> {
+pub struct Event<'a> {
     id: &'a MarkId,
     event_type: &'a str,
     version: &'a str,
@@ -32,6 +33,12 @@ struct Event<'a> {
     payload: Payload<'a>,
     #[serde(rename = "nova-host-alerter", skip_serializing_if = "Option::is_none")]
     extensions: Option<Extensions<'a>>,
+    /// Pacemaker's name of the host, for the forms that have it.
+    #[serde(skip)]
+    node: &'a str,
+    /// What follows the id in the key of the request.
+    #[serde(skip)]
+    suffix: &'a str,
 }
 
 /// What stands behind the seed's fields with `body = "extended"`.
@@ -55,74 +62,42 @@ enum Time {
 }
 
 impl<'a> Event<'a> {
-    fn of_mark(mark: &'a Mark, format: TimeFormat) -> Self {
-        Self::new("host failure", mark, mark.generated_time, format)
+    /// The event of a mark: the same for the same mark.
+    pub fn of_mark(mark: &'a Mark, format: TimeFormat) -> Self {
+        let (hostname, on_shared_storage) = (mark.fqdn.as_str(), mark.on_shared_storage);
+        let payload = Payload { hostname, on_shared_storage, failure_time: format.write(mark.failure_time) };
+        let generated_time = format.write(mark.generated_time);
+        Self { node: mark.node.as_str(), ..Self::new(&mark.id, "host failure", generated_time, payload) }
     }
 
-    /// The same outage is over: its id and its payload, with the time of the return.
-    fn of_return(mark: &'a Mark, returned: Timestamp, format: TimeFormat) -> Self {
-        Self::new("host returned", mark, returned, format)
+    /// The same outage is over: its id and its payload, with the time when the host was seen to be back.
+    pub fn of_return(mark: &'a Mark, returned: Timestamp, format: TimeFormat) -> Self {
+        let generated_time = format.write(returned);
+        let event_type = "host returned";
+        Self { event_type, generated_time, suffix: RETURN, ..Self::of_mark(mark, format) }
     }
 
-    fn new(event_type: &'a str, mark: &'a Mark, at: Timestamp, format: TimeFormat) -> Self {
-        let (generated_time, payload) = (format.write(at), Payload::of_mark(mark, format));
-        Self { id: &mark.id, event_type, version: "1.0", generated_time, payload, extensions: None }
+    /// The event of a test: the same shape, another type, and a host that cannot exist.
+    pub fn of_test(id: &'a MarkId, now: Timestamp, format: TimeFormat) -> Self {
+        let failure_time = format.write(now);
+        let payload = Payload { hostname: NO_HOST, on_shared_storage: true, failure_time };
+        Self::new(id, "test", format.write(now), payload)
     }
 
-    fn of_test(id: &'a MarkId, now: Timestamp, format: TimeFormat) -> Self {
-        let (generated_time, payload) = (format.write(now), Payload::of_test(now, format));
-        Self { id, event_type: "test", version: "1.0", generated_time, payload, extensions: None }
-    }
-}
-
-impl<'a> Payload<'a> {
-    fn of_mark(mark: &'a Mark, format: TimeFormat) -> Self {
-        Self {
-            hostname: mark.fqdn.as_str(),
-            on_shared_storage: mark.on_shared_storage,
-            failure_time: format.write(mark.failure_time),
-        }
+    fn new(id: &'a MarkId, event_type: &'a str, generated_time: Time, payload: Payload<'a>) -> Self {
+        let (version, extensions) = ("1.0", None);
+        Self { id, event_type, version, generated_time, payload, extensions, node: NO_HOST, suffix: "" }
     }
 
-    fn of_test(now: Timestamp, format: TimeFormat) -> Self {
-        Self { hostname: NO_HOST, on_shared_storage: true, failure_time: format.write(now) }
+    /// The standard body: compact JSON.
+    pub fn bytes(&self) -> Vec<u8> {
+        bytes(self)
     }
-}
 
-/// The body of a mark: compact JSON, the same bytes for the same mark.
-pub fn of_mark(mark: &Mark, format: TimeFormat) -> Vec<u8> {
-    bytes(&Event::of_mark(mark, format))
-}
-
-/// The body of a return: the outage's id and payload, and the time when the host was seen to be back.
-pub fn of_return(mark: &Mark, returned: Timestamp, format: TimeFormat) -> Vec<u8> {
-    bytes(&Event::of_return(mark, returned, format))
-}
-
-/// The body of a mark with the extensions, for a route that asks for them.
-pub fn extended(mark: &Mark, format: TimeFormat) -> Vec<u8> {
-    bytes(&Event {
-        extensions: Some(Extensions { node: mark.node.as_str() }),
-        ..Event::of_mark(mark, format)
-    })
-}
-
-/// The body of a return with the extensions.
-pub fn extended_return(mark: &Mark, returned: Timestamp, format: TimeFormat) -> Vec<u8> {
-    bytes(&Event {
-        extensions: Some(Extensions { node: mark.node.as_str() }),
-        ..Event::of_return(mark, returned, format)
-    })
-}
-
-/// The body of a test: the same shape, another type, and a host that cannot exist.
-pub fn of_test(id: &MarkId, now: Timestamp, format: TimeFormat) -> Vec<u8> {
-    bytes(&Event::of_test(id, now, format))
-}
-
-/// The same with the extensions.
-pub fn extended_test(id: &MarkId, now: Timestamp, format: TimeFormat) -> Vec<u8> {
-    bytes(&Event { extensions: Some(Extensions { node: NO_HOST }), ..Event::of_test(id, now, format) })
+    /// The body with the extensions, for a route that asks for them.
+    pub fn extended(self) -> Vec<u8> {
+        bytes(&Self { extensions: Some(Extensions { node: self.node }), ..self })
+    }
 }
 
 /// A body as it is stored.
@@ -178,7 +153,7 @@ pub(crate) mod tests {
             r#""generated_time":1784600001,"payload":{"hostname":"Compute1.my.cloud.com","on_shared_storage":true,"#,
             r#""failure_time":1784600000}}"#
         );
-        let body = of_mark(&mark(), TimeFormat::Epoch);
+        let body = Event::of_mark(&mark(), TimeFormat::Epoch).bytes();
         assert_eq!(String::from_utf8(body.clone()).unwrap(), golden);
         let parsed: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(parsed["payload"]["failure_time"], 1_784_600_000);
@@ -188,12 +163,16 @@ pub(crate) mod tests {
     /// does.
     #[test]
     fn extensions_stand_behind_the_seeds_fields() {
-        let (plain, body) = (of_mark(&mark(), TimeFormat::Epoch), extended(&mark(), TimeFormat::Epoch));
+        let (plain, body) = (
+            Event::of_mark(&mark(), TimeFormat::Epoch).bytes(),
+            Event::of_mark(&mark(), TimeFormat::Epoch).extended(),
+        );
         let (plain, body) = (String::from_utf8(plain).unwrap(), String::from_utf8(body).unwrap());
         let (same, behind) = body.split_at(plain.len() - 1);
         assert_eq!(same, &plain[..plain.len() - 1]);
         assert_eq!(behind, r#","nova-host-alerter":{"node":"compute1"}}"#);
-        let test = String::from_utf8(extended_test(&mark().id, Timestamp(0), TimeFormat::Epoch)).unwrap();
+        let test = String::from_utf8(Event::of_test(&mark().id, Timestamp(0), TimeFormat::Epoch).extended())
+            .unwrap();
         assert!(
             test.contains(r#""event_type":"test""#) && test.contains(r#"{"node":"send-test.invalid"}"#),
             "{test}"
@@ -206,29 +185,30 @@ pub(crate) mod tests {
         let parsed = |body: Vec<u8>| serde_json::from_slice::<Value>(&body).unwrap();
         let returned = Timestamp(1_784_601_000_500);
         let (failure, back) = (
-            parsed(of_mark(&mark(), TimeFormat::Epoch)),
-            parsed(of_return(&mark(), returned, TimeFormat::Epoch)),
+            parsed(Event::of_mark(&mark(), TimeFormat::Epoch).bytes()),
+            parsed(Event::of_return(&mark(), returned, TimeFormat::Epoch).bytes()),
         );
         assert_eq!((&back["id"], &back["payload"]), (&failure["id"], &failure["payload"]));
         assert_eq!(
             (&back["event_type"], &back["generated_time"]),
             (&"host returned".into(), &1_784_601_000.into())
         );
-        let extended = parsed(extended_return(&mark(), returned, TimeFormat::Epoch));
+        let extended = parsed(Event::of_return(&mark(), returned, TimeFormat::Epoch).extended());
         assert_eq!(extended["nova-host-alerter"]["node"], "compute1");
     }
 
     /// S1-38: false where instances are not on shared storage.
     #[test]
     fn storage_that_is_not_shared_is_reported_as_such() {
-        let body = of_mark(&Mark { on_shared_storage: false, ..mark() }, TimeFormat::Epoch);
+        let body = Event::of_mark(&Mark { on_shared_storage: false, ..mark() }, TimeFormat::Epoch).bytes();
         assert!(String::from_utf8(body).unwrap().contains(r#""on_shared_storage":false"#));
     }
 
     /// S1-41: the other format, where the receiver wants it.
     #[test]
     fn times_can_be_rfc_3339() {
-        let parsed: Value = serde_json::from_slice(&of_mark(&mark(), TimeFormat::Rfc3339)).unwrap();
+        let parsed: Value =
+            serde_json::from_slice(&Event::of_mark(&mark(), TimeFormat::Rfc3339).bytes()).unwrap();
         assert_eq!(parsed["generated_time"], "2026-07-21T02:13:21Z");
         assert_eq!(parsed["payload"]["failure_time"], "2026-07-21T02:13:20Z");
     }
@@ -236,7 +216,7 @@ pub(crate) mod tests {
     /// A receiver that checks the type, or the host, or either, takes no test for a failure.
     #[test]
     fn a_test_cannot_be_taken_for_a_failure() {
-        let body = of_test(&mark().id, Timestamp(5_000), TimeFormat::Epoch);
+        let body = Event::of_test(&mark().id, Timestamp(5_000), TimeFormat::Epoch).bytes();
         let parsed: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(parsed["event_type"], "test");
         assert_eq!(parsed["payload"]["hostname"], "send-test.invalid");
@@ -252,14 +232,14 @@ pub(crate) mod tests {
         fn every_mark_has_a_valid_body(name in "[A-Za-z0-9][A-Za-z0-9_-]{0,60}(\\.[a-z0-9]{1,60}){1,3}", at in any::<i64>(), rfc in any::<bool>()) {
             let format = if rfc { TimeFormat::Rfc3339 } else { TimeFormat::Epoch };
             let mark = Mark { fqdn: HostName::parse(&name).unwrap(), failure_time: Timestamp(at), ..mark() };
-            let body = of_mark(&mark, format);
+            let body = Event::of_mark(&mark, format).bytes();
             let parsed: Value = serde_json::from_slice(&body).unwrap();
             prop_assert_eq!(parsed["payload"]["hostname"].as_str(), Some(name.as_str()));
             prop_assert!(body.len() < 2048);
-            let extended = extended(&mark, format);
+            let extended = Event::of_mark(&mark, format).extended();
             prop_assert!(serde_json::from_slice::<Value>(&extended).is_ok());
             prop_assert!(extended.len() < 2048 && String::from_utf8(extended).unwrap().contains(&name));
-            prop_assert_eq!(body, of_mark(&mark, format));
+            prop_assert_eq!(body, Event::of_mark(&mark, format).bytes());
         }
     }
 }

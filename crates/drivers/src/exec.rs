@@ -16,7 +16,7 @@ use tracing::info;
 use crate::driver::{
     Driver, Exchange, Failure, Kind, Message, Outcome, Step, fingerprint, notifies_return, returns,
 };
-use crate::event::{self, TimeFormat};
+use crate::event::{Event, TimeFormat};
 use crate::program::{self, command};
 use answer::Words;
 
@@ -105,7 +105,7 @@ impl Driver for Exec {
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
-        event::of_mark(mark, self.time_format)
+        Event::of_mark(mark, self.time_format).bytes()
     }
 
     fn further_steps(&self) -> &[Step] {
@@ -113,7 +113,7 @@ impl Driver for Exec {
     }
 
     fn return_body(&self, mark: &Mark, _sent: &[u8], returned: Timestamp) -> Vec<u8> {
-        event::of_return(mark, returned, self.time_format)
+        Event::of_return(mark, returned, self.time_format).bytes()
     }
 
     fn ends_each(&self) -> bool {
@@ -121,7 +121,7 @@ impl Driver for Exec {
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
-        event::of_test(id, now, self.time_format)
+        Event::of_test(id, now, self.time_format).bytes()
     }
 
     fn limit(&self) -> Duration {

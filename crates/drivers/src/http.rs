@@ -22,6 +22,7 @@ use crate::driver::{
     Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step, fingerprint, returns,
     usable,
 };
+use crate::event::Event;
 use crate::kept::{Files, Kept, Unusable};
 use crate::web::{self, Endpoint, Said, shown};
 
@@ -160,7 +161,7 @@ impl Driver for Http {
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
-        self.options.body.failure(mark, self.options.time_format)
+        self.options.body.write(Event::of_mark(mark, self.options.time_format))
     }
 
     fn further_steps(&self) -> &[Step] {
@@ -168,7 +169,7 @@ impl Driver for Http {
     }
 
     fn return_body(&self, mark: &Mark, _sent: &[u8], returned: Timestamp) -> Vec<u8> {
-        self.options.body.back(mark, returned, self.options.time_format)
+        self.options.body.write(Event::of_return(mark, returned, self.options.time_format))
     }
 
     fn ends_each(&self) -> bool {
@@ -176,7 +177,7 @@ impl Driver for Http {
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
-        self.options.body.test(id, now, self.options.time_format)
+        self.options.body.write(Event::of_test(id, now, self.options.time_format))
     }
 
     fn limit(&self) -> Duration {

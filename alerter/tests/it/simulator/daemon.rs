@@ -20,7 +20,7 @@ use alerter::moment::Moment;
 use alerter::policy::steer;
 use alerter::probes::Conclusion;
 use alerter::state::Shared;
-use drivers::event::{self, TimeFormat};
+use drivers::event::{Event, TimeFormat};
 use drivers::{Driver, Exchange, Failure, Kind, Message, Outcome, Peer, Step};
 use fastrand::Rng;
 use journal::{Capacity, DueDelivery, Ended, Journal, RegisterWait, Role, Tried, Verdict};
@@ -72,7 +72,7 @@ impl Driver for Plain {
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
-        event::of_mark(mark, TimeFormat::Epoch)
+        Event::of_mark(mark, TimeFormat::Epoch).bytes()
     }
 
     fn further_steps(&self) -> &[Step] {
@@ -84,7 +84,7 @@ impl Driver for Plain {
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
-        event::of_test(id, now, TimeFormat::Epoch)
+        Event::of_test(id, now, TimeFormat::Epoch).bytes()
     }
 
     fn limit(&self) -> Duration {

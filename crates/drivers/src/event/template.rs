@@ -1,6 +1,5 @@
 //! The body by the operator's own template (Jinja). Each value is written as JSON, so no value breaks the body.
 
-use marks::delivery::RETURN;
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
@@ -10,7 +9,7 @@ use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior};
 use tracing::warn;
 
-use super::{Event, NO_HOST, Time, TimeFormat, bytes};
+use super::{Event, Time, TimeFormat};
 
 /// The longest body, and the longest template.
 pub const LONGEST: usize = 64 * 1024;
@@ -33,50 +32,29 @@ impl Template {
         let template = Self(text.to_owned());
         for on_shared_storage in [true, false] {
             let mark = sample(on_shared_storage);
-            template.check(&Event::of_mark(&mark, format), mark.node.as_str(), "")?;
-            template.check(
-                &Event::of_return(&mark, mark.generated_time, format),
-                mark.node.as_str(),
-                RETURN,
-            )?;
-            template.check(&Event::of_test(&mark.id, mark.generated_time, format), NO_HOST, "")?;
+            template.check(&Event::of_mark(&mark, format))?;
+            template.check(&Event::of_return(&mark, mark.generated_time, format))?;
+            template.check(&Event::of_test(&mark.id, mark.generated_time, format))?;
         }
         Ok(template)
     }
 
-    fn check(&self, event: &Event<'_>, node: &str, suffix: &str) -> Result<(), String> {
-        let why = match self.render(event, node, suffix) {
-            Ok(_) => return Ok(()),
-            Err(why) => why,
-        };
-        Err(format!("it gives no body for the event \"{}\": {why}", event.event_type))
+    fn check(&self, event: &Event<'_>) -> Result<(), String> {
+        let said = |why| format!("it gives no body for the event \"{}\": {why}", event.event_type);
+        self.render(event).map(drop).map_err(said)
     }
 
-    /// The body of a mark: the same bytes for the same mark.
-    pub fn of_mark(&self, mark: &Mark, format: TimeFormat) -> Vec<u8> {
-        self.or_standard(&Event::of_mark(mark, format), mark.node.as_str(), "")
-    }
-
-    /// The body of a return.
-    pub fn of_return(&self, mark: &Mark, returned: Timestamp, format: TimeFormat) -> Vec<u8> {
-        self.or_standard(&Event::of_return(mark, returned, format), mark.node.as_str(), RETURN)
-    }
-
-    /// The body of a test.
-    pub fn of_test(&self, id: &MarkId, now: Timestamp, format: TimeFormat) -> Vec<u8> {
-        self.or_standard(&Event::of_test(id, now, format), NO_HOST, "")
-    }
-
-    /// What cannot be rendered is the standard event: a host is never left out for its name.
-    fn or_standard(&self, event: &Event<'_>, node: &str, suffix: &str) -> Vec<u8> {
-        self.render(event, node, suffix).unwrap_or_else(|why| {
+    /// The body of an event. What cannot be rendered is the standard event: a host is never left out for its name.
+    pub fn write(&self, event: &Event<'_>) -> Vec<u8> {
+        self.render(event).unwrap_or_else(|why| {
+            let node = event.node;
             warn!(mark = %event.id, host = %node, "the template gives no body for a mark of {node}, and the standard event is sent instead: {why}");
-            bytes(event)
+            event.bytes()
         })
     }
 
-    fn render(&self, event: &Event<'_>, node: &str, suffix: &str) -> Result<Vec<u8>, String> {
-        let text = of_json().render_str(&self.0, values(event, node, suffix)).map_err(said)?;
+    fn render(&self, event: &Event<'_>) -> Result<Vec<u8>, String> {
+        let text = of_json().render_str(&self.0, values(event)).map_err(said)?;
         let body = text.trim();
         short(body)?;
         let json: Result<serde_json::Value, _> = serde_json::from_str(body);
@@ -127,16 +105,16 @@ fn sample(on_shared_storage: bool) -> Mark {
 }
 
 /// The names that a template can use.
-fn values(event: &Event<'_>, node: &str, suffix: &str) -> Value {
+fn values(event: &Event<'_>) -> Value {
     let payload = &event.payload;
     Value::from_pairs([
         ("id", Value::from(event.id.to_string())),
-        ("key", Value::from(format!("{}{suffix}", event.id))),
+        ("key", Value::from(format!("{}{}", event.id, event.suffix))),
         ("event_type", Value::from(event.event_type)),
         ("version", Value::from(event.version)),
         ("generated_time", time(&event.generated_time)),
         ("hostname", Value::from(payload.hostname)),
-        ("node", Value::from(node)),
+        ("node", Value::from(event.node)),
         ("on_shared_storage", Value::from(payload.on_shared_storage)),
         ("failure_time", time(&payload.failure_time)),
     ])
@@ -174,7 +152,6 @@ fn said(why: Error) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::super::of_mark as standard;
     use super::super::tests::mark;
     use super::*;
 
@@ -193,15 +170,19 @@ mod tests {
         let id = mark().id.to_string();
         let details = json!({"node": "compute1", "shared": true, "at": 1_784_600_000, "made": 1_784_600_001,
             "key": id, "version": "1.0"});
-        let failure = template.of_mark(&mark(), TimeFormat::Epoch);
+        let failure = template.write(&Event::of_mark(&mark(), TimeFormat::Epoch));
         assert_eq!(
             parsed(&failure),
             json!({"alias": id, "message": "host failure: Compute1.my.cloud.com", "details": details})
         );
-        assert_eq!(failure, template.of_mark(&mark(), TimeFormat::Epoch), "the same bytes of the same mark");
-        let back = parsed(&template.of_return(&mark(), Timestamp(0), TimeFormat::Epoch));
+        assert_eq!(
+            failure,
+            template.write(&Event::of_mark(&mark(), TimeFormat::Epoch)),
+            "the same bytes of the same mark"
+        );
+        let back = parsed(&template.write(&Event::of_return(&mark(), Timestamp(0), TimeFormat::Epoch)));
         assert_eq!(back, json!({"note": "Compute1.my.cloud.com is back"}));
-        let test = parsed(&template.of_test(&mark().id, Timestamp(0), TimeFormat::Rfc3339));
+        let test = parsed(&template.write(&Event::of_test(&mark().id, Timestamp(0), TimeFormat::Rfc3339)));
         assert_eq!(test["message"], "test: send-test.invalid");
         assert_eq!(test["details"]["at"], "1970-01-01T00:00:00Z");
     }
@@ -209,7 +190,7 @@ mod tests {
     #[test]
     fn a_return_has_a_key_of_its_own() {
         let template = Template::parse(r#"{"key": {{ key }}}"#, TimeFormat::Epoch).unwrap();
-        let back = parsed(&template.of_return(&mark(), Timestamp(0), TimeFormat::Epoch));
+        let back = parsed(&template.write(&Event::of_return(&mark(), Timestamp(0), TimeFormat::Epoch)));
         assert_eq!(back["key"], format!("{}.return", mark().id));
     }
 
@@ -251,10 +232,13 @@ mod tests {
     fn what_cannot_be_rendered_is_the_standard_event() {
         let text = r#"{% if hostname != "Compute1.my.cloud.com" %}{}{% endif %}"#;
         let template = Template::parse(text, TimeFormat::Epoch).unwrap();
-        assert_eq!(template.of_mark(&mark(), TimeFormat::Epoch), standard(&mark(), TimeFormat::Epoch));
+        assert_eq!(
+            template.write(&Event::of_mark(&mark(), TimeFormat::Epoch)),
+            Event::of_mark(&mark(), TimeFormat::Epoch).bytes()
+        );
         let mark = mark();
         let event = Event::of_mark(&mark, TimeFormat::Epoch);
-        assert!(template.render(&event, "compute1", "").is_err());
+        assert!(template.render(&event).is_err());
     }
 
     /// Each of these kept the alerter busy, took all its memory, or overflowed its stack.

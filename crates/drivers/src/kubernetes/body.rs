@@ -130,7 +130,7 @@ mod tests {
     /// The broken variant takes a message of the standard event, or one with more in it, for its own.
     #[test]
     fn the_bytes_of_others_are_not_read() {
-        let standard = crate::event::of_mark(&mark(), crate::event::TimeFormat::Epoch);
+        let standard = crate::event::Event::of_mark(&mark(), crate::event::TimeFormat::Epoch).bytes();
         let more = br#"{"id":"x","host":"h","failure_time":"t","off":true,"mode":"taint","force":true}"#;
         for body in [&standard[..], b"", b"{}", b"null", more] {
             assert_eq!(Stored::read(body), None);

@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_bytes_of_others_are_not_read() {
-        let standard = crate::event::of_mark(&mark(), TimeFormat::Epoch);
+        let standard = crate::event::Event::of_mark(&mark(), TimeFormat::Epoch).bytes();
         for body in [&standard[..], b"", b"{}", b"null", br#"{"id":"x","workflow_name":""}"#] {
             assert_eq!(Stored::read(body), None);
         }

@@ -142,7 +142,7 @@ mod tests {
         let back = of_mark(&mark, &mark.node, false, Some(REASON));
         assert_eq!(of_return(&failed), Some(back.clone()));
         assert_ne!(of_mark(&mark, &mark.fqdn, false, Some("nova-host-alerter, {failure_time}")), back);
-        let standard = crate::event::of_mark(&mark, crate::event::TimeFormat::Epoch);
+        let standard = crate::event::Event::of_mark(&mark, crate::event::TimeFormat::Epoch).bytes();
         for other in [&standard[..], b"", &of_test(&mark.id, Timestamp(0)), &back] {
             assert_eq!(of_return(other), None);
         }
@@ -152,7 +152,7 @@ mod tests {
     /// them.
     #[test]
     fn the_bytes_of_others_are_not_read() {
-        let standard = crate::event::of_mark(&mark(), crate::event::TimeFormat::Epoch);
+        let standard = crate::event::Event::of_mark(&mark(), crate::event::TimeFormat::Epoch).bytes();
         let like_ours =
             br#"{"id":"x","host":"compute1","failure_time":"t","forced_down":true,"evacuate":true}"#;
         for body in [&standard[..], b"", b"{}", b"null", like_ours] {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use drivers::Step;
-use drivers::event::{self, TimeFormat};
+use drivers::event::{Event, TimeFormat};
 use drivers::http::Signing;
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -223,7 +223,7 @@ fn kinds(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
         )
         .sends([returned(&late), Sending::failure(&late, given)]),
         Check::of("test", "a test message: it is accepted, and not acted upon")
-            .sends([Sending::of(&test, event::of_test(&test.id, given.now, given.format))]),
+            .sends([Sending::of(&test, Event::of_test(&test.id, given.now, given.format).bytes())]),
         Check::of(
             "unknown-type",
             "an event type that does not exist: it is accepted, or rejected with 400 or 422, and not acted upon",
@@ -235,7 +235,7 @@ fn kinds(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
 /// Other forms of an event.
 fn forms(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
     let [extended, minor, newer, half] = [outage(), outage(), outage(), outage()];
-    let extension = Sending::of(&extended, event::extended(&extended, given.format));
+    let extension = Sending::of(&extended, Event::of_mark(&extended, given.format).extended());
     let longer = changed(&extended, given, |event| {
         event["nova-host-alerter"] = json!({"version": "1.1", "receiver_check": "x".repeat(LONG)});
     });
@@ -245,7 +245,7 @@ fn forms(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
         event["payload"]["receiver_check"] = json!(true);
     });
     let version = changed(&newer, given, |event| event["version"] = json!("2.0"));
-    let mut cut = event::of_mark(&half, given.format);
+    let mut cut = Event::of_mark(&half, given.format).bytes();
     cut.truncate(cut.len() / 2);
     vec![
         Check::of(
@@ -331,7 +331,7 @@ fn no_token(given: Given, mark: &Mark) -> Check {
 /// The event of a failure with something else in it.
 fn changed(mark: &Mark, given: Given, change: impl FnOnce(&mut Value)) -> Vec<u8> {
     let mut event: Value =
-        serde_json::from_slice(&event::of_mark(mark, given.format)).expect("an event is JSON");
+        serde_json::from_slice(&Event::of_mark(mark, given.format).bytes()).expect("an event is JSON");
     change(&mut event);
     event.to_string().into_bytes()
 }
@@ -364,11 +364,11 @@ impl Sending {
     }
 
     fn failure(mark: &Mark, given: Given) -> Self {
-        Self::of(mark, event::of_mark(mark, given.format))
+        Self::of(mark, Event::of_mark(mark, given.format).bytes())
     }
 
     fn returned(mark: &Mark, given: Given) -> Self {
-        let body = event::of_return(mark, given.now, given.format);
+        let body = Event::of_return(mark, given.now, given.format).bytes();
         Self { step: Step::Return, ..Self::of(mark, body) }
     }
 
