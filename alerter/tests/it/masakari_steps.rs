@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use drivers::masakari::{Masakari, Options, WhenReturned};
+use drivers::masakari::{Masakari, Options};
 use drivers::{Driver, Step};
 use marks::mark::Mark;
 use marks::time::Timestamp;
@@ -17,8 +17,7 @@ type Event = fn(&mut State, i64);
 
 /// A route that ends the maintenance.
 fn driver(site: &Site) -> Masakari {
-    let when_returned = WhenReturned::ClearMaintenance;
-    Masakari::new(Options { when_returned, ..Options::of(site.options()) }).unwrap()
+    Masakari::new(Options { clear_maintenance: true, ..Options::of(site.options()) }).unwrap()
 }
 
 /// The mark of a host that failed now.

@@ -40,28 +40,23 @@ pub struct Options {
 
 /// One `exec` route.
 pub struct Exec {
-    command: Vec<String>,
-    timeout: Duration,
-    at_once: usize,
+    options: Options,
     places: Semaphore,
     /// Returns have places of their own: none may take that of a failure.
     places_of_returns: Semaphore,
-    time_format: TimeFormat,
-    notifies_return: bool,
 }
 
 impl Exec {
     /// A route that runs this command. The configuration's reader has checked that the program can be trusted.
     pub fn new(options: Options) -> Self {
-        let Options { command, timeout, at_once, time_format, notifies_return } = options;
-        let (places, places_of_returns) = (Semaphore::new(at_once + 1), Semaphore::new(at_once));
-        Self { command, timeout, at_once, places, places_of_returns, time_format, notifies_return }
+        let at_once = options.at_once;
+        Self { options, places: Semaphore::new(at_once + 1), places_of_returns: Semaphore::new(at_once) }
     }
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let places = if message.step == Step::Return { &self.places_of_returns } else { &self.places };
         let Ok(_place) = places.try_acquire() else { return Outcome::Retry(no_place()).not_sent() };
-        let ran = program::run(&self.command, &self.line(message), self.timeout).await;
+        let ran = program::run(&self.options.command, &self.line(message), self.options.timeout).await;
         let words = Words::read(&ran.stdout, &ran.stderr);
         if words.is_odd() {
             info!(mark = %message.id, "the standard output of {} is not used: it is not one JSON object of at most 64 KiB", self.endpoint());
@@ -72,7 +67,7 @@ impl Exec {
     /// The one line on standard input. The body is JSON already and stands in it unchanged.
     fn line(&self, message: Message<'_>) -> Vec<u8> {
         let head = format!(r#"{{"version":"1","id":"{}","event":"#, message.id);
-        let tail = format!(",\"deadline_seconds\":{}}}\n", self.timeout.as_secs());
+        let tail = format!(",\"deadline_seconds\":{}}}\n", self.options.timeout.as_secs());
         [head.as_bytes(), message.body, tail.as_bytes()].concat()
     }
 }
@@ -91,12 +86,12 @@ impl Driver for Exec {
 
     /// The program alone: an argument may be a secret.
     fn endpoint(&self) -> String {
-        self.command.first().cloned().unwrap_or_default()
+        self.options.command.first().cloned().unwrap_or_default()
     }
 
     /// Its arguments may lead elsewhere.
     fn target(&self) -> String {
-        match self.command.get(1..) {
+        match self.options.command.get(1..) {
             Some(arguments @ [_, ..]) => {
                 format!("{} ({})", self.endpoint(), fingerprint(&arguments.join("\0")))
             }
@@ -105,15 +100,15 @@ impl Driver for Exec {
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
-        Event::of_mark(mark, self.time_format).bytes()
+        Event::of_mark(mark, self.options.time_format).bytes()
     }
 
     fn further_steps(&self) -> &[Step] {
-        returns(self.notifies_return)
+        returns(self.options.notifies_return)
     }
 
     fn return_body(&self, mark: &Mark, _sent: &[u8], returned: Timestamp) -> Vec<u8> {
-        Event::of_return(mark, returned, self.time_format).bytes()
+        Event::of_return(mark, returned, self.options.time_format).bytes()
     }
 
     fn ends_each(&self) -> bool {
@@ -121,15 +116,15 @@ impl Driver for Exec {
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
-        Event::of_test(id, now, self.time_format).bytes()
+        Event::of_test(id, now, self.options.time_format).bytes()
     }
 
     fn limit(&self) -> Duration {
-        self.timeout
+        self.options.timeout
     }
 
     fn at_once(&self) -> Option<usize> {
-        Some(self.at_once)
+        Some(self.options.at_once)
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {

@@ -17,7 +17,7 @@ use marks::time::Timestamp;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Finding, Kind, Message, Named, Outcome, Step, usable};
+use crate::driver::{Check, Driver, Failure, Finding, Kind, Message, Named, Outcome, Step, returns, usable};
 use crate::kept::Unusable;
 pub use crate::openstack::ByHost;
 use crate::openstack::{self, ORCHESTRATION, Session, of_session};
@@ -47,7 +47,9 @@ impl Heat {
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
-        let Some(stored) = Stored::read(message.body, message.step) else { return answer::unreadable() };
+        let Some(stored) = Stored::read(message.body, message.step) else {
+            return Outcome::Rejected(Failure::of_others());
+        };
         Round::new(&self.session, &self.options, &stored, end).outcome().await
     }
 }
@@ -77,10 +79,7 @@ impl Driver for Heat {
     }
 
     fn further_steps(&self) -> &[Step] {
-        match self.options.unmark {
-            true => &[Step::Return],
-            false => &[],
-        }
+        returns(self.options.unmark)
     }
 
     fn return_body(&self, mark: &Mark, _stored: &[u8], _returned: Timestamp) -> Vec<u8> {

@@ -48,32 +48,21 @@ pub struct Options {
     pub cloud: openstack::CloudOptions,
     /// Which of a host's names Masakari knows.
     pub host_name: HostNames,
-    /// What to do when a host is back.
-    pub when_returned: WhenReturned,
+    /// Whether to end the maintenance that Masakari set for the mark's notification, when the host is back.
+    pub clear_maintenance: bool,
 }
 
 impl Options {
     /// Defaults alone.
     pub fn of(cloud: openstack::CloudOptions) -> Self {
-        Self { cloud, host_name: HostNames::default(), when_returned: WhenReturned::default() }
+        Self { cloud, host_name: HostNames::default(), clear_maintenance: false }
     }
-}
-
-/// What to do when a host is back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenReturned {
-    /// Nothing.
-    #[default]
-    Leave,
-    /// End the maintenance that Masakari set for the mark's notification.
-    ClearMaintenance,
 }
 
 /// One `masakari` route.
 pub struct Masakari {
     session: Session,
-    host_name: HostNames,
-    when_returned: WhenReturned,
+    options: Options,
 }
 
 impl Masakari {
@@ -82,21 +71,14 @@ impl Masakari {
     /// # Errors
     /// They cannot be used.
     pub fn new(options: Options) -> Result<Self, Unusable> {
-        Ok(Self {
-            session: Session::new(options.cloud)?,
-            host_name: options.host_name,
-            when_returned: options.when_returned,
-        })
+        Ok(Self { session: Session::new(options.cloud.clone())?, options })
     }
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
         match (message.step, Stored::read(message.body)) {
             (Step::Failure, stored) => self.send(message, stored, end).await,
-            (_, None) => Outcome::Rejected(Failure::new(
-                "rejected",
-                "the stored message is not for Masakari: unmark the host",
-            )),
+            (_, None) => Outcome::Rejected(Failure::of_others()),
             (Step::Return, Some(stored)) => {
                 self.end_maintenance(&stored, end).await.unwrap_or_else(Unseen::outcome)
             }
@@ -106,7 +88,7 @@ impl Masakari {
     async fn send(&self, message: Message<'_>, stored: Option<Stored>, end: Instant) -> Outcome {
         let answer = match self.session.send(&INSTANCE_HA, &notification(message.body), end).await {
             Ok(answer) => answer,
-            Err(trouble) => return trouble.outcome(),
+            Err(outcome) => return outcome,
         };
         match answer::reply(&answer, stored.as_ref()) {
             Reply::Ended(outcome) => outcome,
@@ -151,7 +133,7 @@ impl Masakari {
         let ask = Ask::write(&CLEAR, &path, back::CLEARED);
         match self.session.send(&INSTANCE_HA, &ask, end).await {
             Ok(answer) => back::cleared(&answer, host),
-            Err(trouble) => trouble.outcome(),
+            Err(outcome) => outcome,
         }
     }
 }
@@ -165,11 +147,11 @@ impl Driver for Masakari {
     of_session!("Masakari");
 
     fn name_there(&self, host: &Named) -> Option<(HostName, String)> {
-        self.host_name.there(host)
+        self.options.host_name.there(host)
     }
 
     fn undo(&self, host: &Named) -> Option<String> {
-        let host = self.host_name.of_host(host);
+        let host = self.options.host_name.of_host(host);
         Some(format!(
             "Masakari may evacuate the host (see `openstack notification list`), disables its nova-compute and sets maintenance; if the host is well, run `openstack compute service set --enable {host} nova-compute` and `openstack segment host update --on_maintenance False SEGMENT {host}`"
         ))
@@ -181,16 +163,16 @@ impl Driver for Masakari {
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
-        body::of_mark(&self.host_name.of(mark), mark.generated_time, &[])
+        body::of_mark(&self.options.host_name.of(mark), mark.generated_time, &[])
     }
 
     fn body_after(&self, mark: &Mark, earlier: &[Timestamp]) -> Vec<u8> {
-        body::of_mark(&self.host_name.of(mark), mark.generated_time, earlier)
+        body::of_mark(&self.options.host_name.of(mark), mark.generated_time, earlier)
     }
 
     /// Its bytes are those of the notification that it concerns.
     fn further_steps(&self) -> &[Step] {
-        returns(self.when_returned == WhenReturned::ClearMaintenance)
+        returns(self.options.clear_maintenance)
     }
 
     fn test_body(&self, _id: &MarkId, now: Timestamp) -> Vec<u8> {
@@ -200,7 +182,7 @@ impl Driver for Masakari {
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
         Box::pin(async {
             let tried = openstack::try_out(self, &self.session, &INSTANCE_HA).await;
-            Some(findings(tried, &self.session, &self.host_name, hosts).await)
+            Some(findings(tried, &self.session, &self.options.host_name, hosts).await)
         })
     }
 }
@@ -217,9 +199,9 @@ fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
 fn read(table: &mut Section<'_, '_>) -> Options {
     let cloud = openstack::read_options(table);
     let host_name = HostNames::read(table);
-    let words = [("leave", WhenReturned::Leave), ("clear-maintenance", WhenReturned::ClearMaintenance)];
-    let when_returned = table.choice("when-returned", &words).unwrap_or_default();
-    Options { cloud, host_name, when_returned }
+    let words = [("leave", false), ("clear-maintenance", true)];
+    let clear_maintenance = table.choice("when-returned", &words).unwrap_or(false);
+    Options { cloud, host_name, clear_maintenance }
 }
 
 /// Masakari's entry of each host, if it shows them, after the outcome of a notification of a host that does not exist.

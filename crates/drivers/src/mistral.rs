@@ -16,7 +16,6 @@ use site::Section;
 use tokio::time::Instant;
 
 use crate::driver::{Check, Driver, Failure, Kind, Message, Named, Outcome, Request, usable};
-use crate::event::TimeFormat;
 use crate::kept::Unusable;
 use crate::openstack::{self, Ask, Session, WORKFLOW, of_session};
 use body::{Stored, Workflow};
@@ -32,9 +31,7 @@ static START: Request = Request { method: Method::POST, path: "/executions" };
 pub struct Mistral {
     session: Session,
     workflow: Workflow,
-    input: Input,
-    description: Option<Template>,
-    time_format: TimeFormat,
+    options: Options,
 }
 
 impl Mistral {
@@ -43,9 +40,8 @@ impl Mistral {
     /// # Errors
     /// They cannot be used.
     pub fn new(options: Options) -> Result<Self, Unusable> {
-        let Options { cloud, workflow, namespace, input, description, time_format } = options;
-        let workflow = Workflow::of(workflow, namespace);
-        Ok(Self { session: Session::new(cloud)?, workflow, input, description, time_format })
+        let workflow = Workflow::of(options.workflow.clone(), options.namespace.clone());
+        Ok(Self { session: Session::new(options.cloud.clone())?, workflow, options })
     }
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
@@ -61,7 +57,7 @@ impl Mistral {
         let ask = Ask::write(&START, START.path, body);
         match self.session.send(&WORKFLOW, &ask, end).await {
             Ok(answer) => answer::started(&answer, &stored.id),
-            Err(trouble) => trouble.outcome(),
+            Err(outcome) => outcome,
         }
     }
 
@@ -71,7 +67,7 @@ impl Mistral {
         let ask = Ask::get(&path, &query);
         match self.session.send(&WORKFLOW, &ask, end).await {
             Ok(answer) => answer::found(&answer),
-            Err(trouble) => trouble.outcome(),
+            Err(outcome) => outcome,
         }
     }
 }
@@ -97,8 +93,7 @@ impl Driver for Mistral {
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
-        let (input, description) = (&self.input, self.description.as_ref());
-        body::of_mark(mark, &self.workflow, input, description, self.time_format)
+        body::of_mark(mark, &self.workflow, &self.options)
     }
 
     fn test_body(&self, id: &MarkId, _now: Timestamp) -> Vec<u8> {

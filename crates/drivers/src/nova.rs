@@ -17,9 +17,12 @@ use reqwest::Method;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Failure, Finding, Kind, Message, Named, Outcome, Request, Step, usable};
+use crate::driver::{
+    Check, Driver, Failure, Finding, Kind, Message, Named, Outcome, Request, Step, returns, usable,
+};
 use crate::kept::Unusable;
-use crate::openstack::{self, Answer, Ask, COMPUTE, Session, Trouble, of_session};
+use crate::openstack::{self, Ask, COMPUTE, Session, of_session};
+use crate::web::Answer;
 use crate::which::HostNames;
 use answer::List;
 use body::Stored;
@@ -48,9 +51,7 @@ pub struct Options {
 /// One `nova` route.
 pub struct Nova {
     session: Session,
-    host_name: HostNames,
-    disabled_reason: Option<String>,
-    up_when_returned: bool,
+    options: Options,
 }
 
 impl Nova {
@@ -59,12 +60,16 @@ impl Nova {
     /// # Errors
     /// They cannot be used.
     pub fn new(options: Options) -> Result<Self, Unusable> {
-        let Options { cloud, host_name, disabled_reason, up_when_returned } = options;
-        Ok(Self { session: Session::new(cloud)?, host_name, disabled_reason, up_when_returned })
+        Ok(Self { session: Session::new(options.cloud.clone())?, options })
     }
 
     fn body_of(&self, mark: &Mark, forced_down: bool) -> Vec<u8> {
-        body::of_mark(mark, &self.host_name.of(mark), forced_down, self.disabled_reason.as_deref())
+        body::of_mark(
+            mark,
+            &self.options.host_name.of(mark),
+            forced_down,
+            self.options.disabled_reason.as_deref(),
+        )
     }
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
@@ -86,10 +91,10 @@ impl Nova {
     }
 
     fn finding(&self, list: &List, host: &Named, hosts: &[Named]) -> Option<Finding> {
-        let name = self.host_name.of_host(host);
+        let name = self.options.host_name.of_host(host);
         let why = match answer::the_one(list.of(name.as_str())).err()?.failure()?.clone() {
             Failure { kind: answer::UNKNOWN_HOST, .. } => {
-                let advice = self.host_name.advice(host, hosts, &list.hosts());
+                let advice = self.options.host_name.advice(host, hosts, &list.hosts());
                 Failure::new(answer::UNKNOWN_HOST, &format!("Nova has no nova-compute on {name}: {advice}"))
             }
             why => why,
@@ -104,11 +109,11 @@ impl Nova {
         }
         match self.put(&service.id, &change.bytes(), end).await {
             Ok(answer) => answer::changed(&answer, service, &stored.host, &change),
-            Err(trouble) => trouble.outcome(),
+            Err(outcome) => outcome,
         }
     }
 
-    async fn put(&self, id: &str, body: &[u8], end: Instant) -> Result<Answer, Trouble> {
+    async fn put(&self, id: &str, body: &[u8], end: Instant) -> Result<Answer, Outcome> {
         let path = format!("/os-services/{id}");
         let ask = Ask::write(&CHANGE, &path, body).in_version(Some(VERSION));
         self.session.send(&COMPUTE, &ask, end).await
@@ -119,12 +124,12 @@ impl Driver for Nova {
     of_session!("Nova");
 
     fn name_there(&self, host: &Named) -> Option<(HostName, String)> {
-        self.host_name.there(host)
+        self.options.host_name.there(host)
     }
 
     fn undo(&self, host: &Named) -> Option<String> {
-        let host = self.host_name.of_host(host);
-        let disabled = self.disabled_reason.as_ref().map(|_| {
+        let host = self.options.host_name.of_host(host);
+        let disabled = self.options.disabled_reason.as_ref().map(|_| {
             format!(", and if its disabled reason names {}, again with --enable instead of --up", body::WHO)
         });
         Some(format!(
@@ -144,7 +149,7 @@ impl Driver for Nova {
     }
 
     fn further_steps(&self) -> &[Step] {
-        if self.up_when_returned { &[Step::Return] } else { &[] }
+        returns(self.options.up_when_returned)
     }
 
     /// If the route was another one when the host failed, the change is unknown: this acts as if this route had made it.

@@ -17,7 +17,7 @@ use serde_json::Value;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Kind, Message, Named, Outcome, Request, usable};
+use crate::driver::{Check, Driver, Failure, Kind, Message, Named, Outcome, Request, usable};
 use crate::kept::Unusable;
 pub use crate::openstack::ByHost;
 use crate::openstack::{
@@ -54,7 +54,7 @@ impl Senlin {
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
-        let Some(stored) = Stored::read(message.body) else { return answer::unreadable() };
+        let Some(stored) = Stored::read(message.body) else { return Outcome::Rejected(Failure::of_others()) };
         match self.recover_all(&stored, end).await {
             Ok(actions) => answer::acknowledged(&actions),
             Err(outcome) => outcome,
@@ -125,7 +125,7 @@ impl Senlin {
     ) -> Result<String, Outcome> {
         let (path, body) = (format!("/{}/{id}/actions", whose.path()), stored.request());
         let ask = Ask::write(&RECOVER, &path, &body).in_version(stored.version.as_deref());
-        let answer = self.session.send(&CLUSTERING, &ask, end).await.map_err(|trouble| trouble.outcome())?;
+        let answer = self.session.send(&CLUSTERING, &ask, end).await?;
         answer::begun(whose, id, &answer)
     }
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use drivers::Step;
-use drivers::masakari::{Masakari, Options, WhenReturned};
+use drivers::masakari::{Masakari, Options};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::Value;
@@ -21,9 +21,8 @@ fn a_maintenance_of_our_own_making_ends(cloud: &mut Cloud) -> anyhow::Result<()>
     cloud.put_right()?;
     cloud.services.also(Part::Nova)?;
     cloud.services.run_engine(true)?;
-    let when_returned = WhenReturned::ClearMaintenance;
     let sender = cloud.sender_of(Who::Admin, LONG, |cloud| {
-        Ok(Masakari::new(Options { when_returned, ..Options::of(cloud) })?)
+        Ok(Masakari::new(Options { clear_maintenance: true, ..Options::of(cloud) })?)
     })?;
     let of = |host: &str| sender.driver.body(&Mark { generated_time: Timestamp::now(), ..mark(host) });
     let mut broken: Value = serde_json::from_slice(&of(ENABLED[0]))?;

@@ -3,8 +3,8 @@
 use super::body::{OURS, Stored};
 use super::found::Found;
 use crate::driver::{Failure, Outcome, Step};
-use crate::openstack::{Answer, usual};
-use crate::web::{Meaning, Pause};
+use crate::openstack::usual;
+use crate::web::{Answer, Meaning, Pause};
 
 /// What has to be done with a resource as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,11 +123,6 @@ pub(super) fn no_server(found: &Found) -> Outcome {
         found.path.trim_start_matches("/stacks/")
     );
     Outcome::Rejected(Failure::new("not-a-server", &why))
-}
-
-/// Another driver made the stored bytes.
-pub(super) fn unreadable() -> Outcome {
-    Outcome::Rejected(Failure::new("rejected", "the stored message is not for Heat: unmark the host"))
 }
 
 #[cfg(test)]

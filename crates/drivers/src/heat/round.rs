@@ -133,7 +133,7 @@ impl<'a> Round<'a> {
                 self.has_sent = true;
                 answer::of_patch(&said)
             }
-            Err(trouble) => Patched::Ended(trouble.outcome()),
+            Err(outcome) => Patched::Ended(outcome),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Exchanges with an API server, with our credentials as they are now, and with others after a 401.
 
-mod answer;
 mod kubeconfig;
 mod site;
 
@@ -13,10 +12,10 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
 use reqwest::{Method, RequestBuilder};
 use tokio::time::Instant;
 
+use crate::driver::{Failure, Outcome};
 use crate::kept::{Kept, Unusable};
-use crate::web::{authority, fault, peer, wire};
-pub(crate) use answer::{Answer, Trouble};
-use site::{Pass, Site};
+use crate::web::{Answer, authority, fault, peer, wire};
+use site::Site;
 
 /// Where the API server is and who we are there: a file as `kubectl` has it.
 #[derive(Clone, Debug)]
@@ -102,7 +101,7 @@ impl Access {
     ///
     /// # Errors
     /// There is no answer.
-    pub(crate) async fn send(&self, ask: &Ask<'_>, end: Instant) -> Result<Answer, Trouble> {
+    pub(crate) async fn send(&self, ask: &Ask<'_>, end: Instant) -> Result<Answer, Outcome> {
         let answer = once(&self.sites.get(), ask, end).await?;
         if answer.status != 401 || Instant::now() >= end {
             return Ok(answer);
@@ -112,22 +111,28 @@ impl Access {
     }
 }
 
-async fn once(site: &Site, ask: &Ask<'_>, end: Instant) -> Result<Answer, Trouble> {
+async fn once(site: &Site, ask: &Ask<'_>, end: Instant) -> Result<Answer, Outcome> {
     let left = end.saturating_duration_since(Instant::now());
     if left.is_zero() {
-        return Err(Trouble::Late);
+        return Err(late());
     }
-    let sent = request(site, &site.pass, ask).timeout(left).send().await;
-    let response = sent.map_err(|error| Trouble::Fault(fault::of(&error).at(peer(&site.url))))?;
-    let (status, wish) = wire::head(&response).map_err(Trouble::Fault)?;
+    let sent = request(site, ask).timeout(left).send().await;
+    let response = sent.map_err(|error| fault::of(&error).at(peer(&site.url)).outcome())?;
+    let (status, wish) = wire::head(&response).map_err(|fault| fault.outcome())?;
+    let date = wire::date(&response);
     let (body, _) = wire::read(response, end).await;
-    Ok(Answer::new(status, wish, body, &site.pass))
+    Ok(Answer { status, wish, date, body, at: site.target(), secret: site.token.clone() })
 }
 
-fn request(site: &Site, pass: &Pass, ask: &Ask<'_>) -> RequestBuilder {
-    let request = pass.client.request(ask.method.clone(), site.address(ask.path, ask.query));
+fn late() -> Outcome {
+    let why = "the time limit ended before the request was sent: raise timeout if this repeats";
+    Outcome::Unreachable(Failure::new("timeout", why))
+}
+
+fn request(site: &Site, ask: &Ask<'_>) -> RequestBuilder {
+    let request = site.client.request(ask.method.clone(), site.address(ask.path, ask.query));
     let request = request.header(HOST, authority(&site.url)).header(ACCEPT, "application/json");
-    let request = pass.bearer.iter().fold(request, |all, bearer| all.header(AUTHORIZATION, bearer));
+    let request = site.bearer.iter().fold(request, |all, bearer| all.header(AUTHORIZATION, bearer));
     match ask.body {
         Some((kind, body)) => request.header(CONTENT_TYPE, kind).body(body.to_vec()),
         None => request,

@@ -4,7 +4,6 @@ use marks::time::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::access::Answer;
 use super::annotate::unknown_machine;
 use super::body::Stored;
 use super::change::machine;
@@ -14,6 +13,7 @@ use super::object::{Machine, Meta, Object, Whose, done, gone, life, rejected};
 use super::remediation::{CLUSTER_API, Template, object};
 use super::server::{JSON, Kinds, Server, described, misconfigured, usual};
 use crate::driver::{Failure, Outcome};
+use crate::web::Answer;
 
 /// How long an object may wait for its finalizers before an operator should check, in seconds.
 const ENDING: i64 = 600;

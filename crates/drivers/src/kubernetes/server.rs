@@ -6,11 +6,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::access::{Access, Answer, Ask};
+use super::access::{Access, Ask};
 use super::object::{Cluster, Lease, Machine, Node, Turn};
 use super::remediation::CLUSTER_API;
 use crate::driver::{Failure, Outcome};
-use crate::web::{Meaning, Pause, meaning};
+use crate::web::{Answer, Meaning, Pause, meaning};
 
 /// How often an object is read again that somebody else has just changed, in one exchange.
 const TRIES: usize = 3;
@@ -94,12 +94,11 @@ impl Server<'_> {
     ) -> Result<Answer, Outcome> {
         let body = body.to_string();
         let ask = Ask::write(method, path, content_type, body.as_bytes());
-        self.access.send(&ask, self.end).await.map_err(|trouble| trouble.outcome())
+        self.access.send(&ask, self.end).await
     }
 
     async fn ask(&self, path: &str, query: &[(&str, &str)]) -> Result<Answer, Outcome> {
-        let answer = self.access.send(&Ask::get(path, query), self.end).await;
-        answer.map_err(|trouble| trouble.outcome().not_sent())
+        self.access.send(&Ask::get(path, query), self.end).await.map_err(Outcome::not_sent)
     }
 
     /// What stands there; `None` if the server says that it does not exist.
@@ -255,6 +254,15 @@ pub(super) fn node_path(host: &str) -> String {
     format!("/api/v1/nodes/{host}")
 }
 
+impl Answer {
+    /// The reason in a `Status`, such as `AlreadyExists`; empty in anything else, as in the answer of a proxy.
+    pub(super) fn reason(&self) -> String {
+        let body = self.json();
+        let reason = body["reason"].as_str().filter(|_| body["kind"] == "Status");
+        reason.unwrap_or_default().to_owned()
+    }
+}
+
 /// What a question found.
 fn found<T: DeserializeOwned>(answer: &Answer) -> Result<Option<T>, Outcome> {
     match answer.status {
@@ -335,6 +343,24 @@ mod tests {
     use crate::web::expected;
 
     use super::*;
+
+    const EXISTS: &str = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"x \"a\" already exists","reason":"AlreadyExists","details":{"name":"a"},"code":409}"#;
+
+    /// The broken variant takes any field of this name for the server's own word.
+    #[test]
+    fn only_a_status_has_a_reason() {
+        for (body, reason, said) in [
+            (EXISTS, "AlreadyExists", ": x \"a\" already exists"),
+            (r#"{"reason": "NotFound"}"#, "", ""),
+            (r#"{"kind": "Status"}"#, "", ""),
+            (r#"{"kind": "Status", "reason": 7}"#, "", ""),
+            (&EXISTS[..80], "", ""),
+            ("<html>", "", ""),
+        ] {
+            let answer = Answer::of(409, body, None);
+            assert_eq!((answer.reason().as_str(), answer.said().as_str()), (reason, said), "{body}");
+        }
+    }
 
     const NOT_FOUND: &str = r#"{"kind": "Status", "reason": "NotFound", "code": 404}"#;
 

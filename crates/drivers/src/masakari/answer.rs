@@ -4,7 +4,8 @@ use super::body::Stored;
 use super::row::Row;
 use super::row::Unseen;
 use crate::driver::{Failure, LOCKED_OUT, Outcome};
-use crate::openstack::{Answer, Trouble, described, usual};
+use crate::openstack::{described, usual};
+use crate::web::Answer;
 
 /// What an answer says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,11 +128,6 @@ fn why(unseen: Unseen) -> String {
             format!("it could not be read: {why}")
         }
     }
-}
-
-/// What an unanswered question means.
-pub(super) fn unasked(trouble: &Trouble) -> Outcome {
-    trouble.outcome().of_a_question()
 }
 
 /// Why a question found nothing. A 401 to a new token, while other requests are taken, means the access rules of an
@@ -264,8 +260,8 @@ mod tests {
             };
             assert_eq!(seen, expected, "{status}");
         }
-        let cut_off = Trouble::Fault("Masakari".to_owned(), crate::web::Fault::Timeout);
-        assert_eq!((cut_off.outcome().as_str(), unasked(&cut_off).as_str()), ("unknown", "retry"));
+        let cut_off = crate::web::Fault::Timeout.outcome();
+        assert_eq!((cut_off.as_str(), cut_off.clone().of_a_question().as_str()), ("unknown", "retry"));
     }
 
     /// Only a test may name a host that does not exist: by then token, role, policy and database have all worked.

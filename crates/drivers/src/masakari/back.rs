@@ -8,7 +8,8 @@ use super::body::Stored;
 use super::lookup::{Host, ago};
 use super::row::Row;
 use crate::driver::{Failure, Outcome};
-use crate::openstack::{Answer, described, usual};
+use crate::openstack::{described, usual};
+use crate::web::Answer;
 
 /// So long a recovery may take. It begins after three minutes (`wait_period_after_service_update`), and then takes up to a
 /// minute and a half for three instances.

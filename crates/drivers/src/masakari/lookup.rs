@@ -10,7 +10,8 @@ use super::answer;
 use super::body::Stored;
 use super::row::{Row, Unseen, time, uuid};
 use crate::driver::{Failure, Outcome};
-use crate::openstack::{Answer, Ask, INSTANCE_HA, Session};
+use crate::openstack::{Ask, INSTANCE_HA, Session};
+use crate::web::Answer;
 
 /// Lists the oldest entries first; by default the newest come first. Masakari gives at most `osapi_max_limit` entries at
 /// once and does not show that limit, and `marker` means another thing in each release. But a list whose two ends are the
@@ -183,7 +184,7 @@ impl<'s> Lookup<'s> {
     ) -> Result<Vec<Value>, Unseen> {
         let ask = Ask::get(path, query).in_version(version);
         let answer = self.session.send(&INSTANCE_HA, &ask, self.end).await;
-        entries(&answer.map_err(|trouble| Unseen::NotNow(answer::unasked(&trouble)))?, key)
+        entries(&answer.map_err(|outcome| Unseen::NotNow(outcome.of_a_question()))?, key)
     }
 }
 

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::driver::{Failure, LOCKED_OUT, Outcome};
-use crate::openstack::{Answer, described, usual};
-use crate::web::{Meaning, Pause};
+use crate::openstack::{described, usual};
+use crate::web::{Answer, Meaning, Pause};
 
 /// Who is asked, for people.
 const WHO: &str = "Mistral";

@@ -7,8 +7,9 @@ use marks::mark::Mark;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::input::{Input, Template};
-use crate::event::{TimeFormat, bytes};
+use super::input::Template;
+use super::keys::Options;
+use crate::event::bytes;
 
 /// The longest description that Mistral's databases take, in characters.
 const LONGEST: usize = 255;
@@ -78,15 +79,10 @@ struct Test<'a> {
 }
 
 /// The execution of a mark.
-pub(super) fn of_mark(
-    mark: &Mark,
-    workflow: &Workflow,
-    input: &Input,
-    description: Option<&Template>,
-    times: TimeFormat,
-) -> Vec<u8> {
+pub(super) fn of_mark(mark: &Mark, workflow: &Workflow, options: &Options) -> Vec<u8> {
+    let times = options.time_format;
     let short = |template: &Template| template.text(mark, times).chars().take(LONGEST).collect();
-    let (input, description) = (input.value(mark, times), description.map(short));
+    let (input, description) = (options.input.value(mark, times), options.description.as_ref().map(short));
     bytes(&Execution { id: &mark.id, workflow, input, description })
 }
 
@@ -117,9 +113,10 @@ impl Stored {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
+    use crate::event::TimeFormat;
     use crate::event::tests::mark;
+    use crate::openstack::CloudOptions;
 
     fn by(workflow: &str, namespace: Option<&str>) -> Workflow {
         Workflow::of(workflow.to_owned(), namespace.map(str::to_owned))
@@ -127,8 +124,8 @@ mod tests {
 
     fn body(workflow: &Workflow, description: Option<&str>) -> String {
         let description = description.map(|text| Template::parse(text).unwrap());
-        let input = Input::default();
-        let body = of_mark(&mark(), workflow, &input, description.as_ref(), TimeFormat::Epoch);
+        let options = Options { description, ..Options::of(CloudOptions::of_file("/".into()), "") };
+        let body = of_mark(&mark(), workflow, &options);
         String::from_utf8(body).unwrap()
     }
 

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use super::change::Change;
 use super::service::{BINARY, Service, VERSION};
 use crate::driver::{Failure, Outcome};
-use crate::openstack::{Answer, described, is_uuid, usual};
+use crate::openstack::{described, is_uuid, usual};
 use crate::times;
-use crate::web::{Meaning, Pause};
+use crate::web::{Answer, Meaning, Pause};
 use crate::which::ADVICE;
 
 /// How often Nova is asked whether evacuations have ended. They end when nova-compute starts again on the host that they

@@ -10,7 +10,8 @@ use super::answer::{self, List};
 use super::service::{BINARY, VERSION};
 use crate::driver::{Failure, Outcome};
 use crate::kept::Unusable;
-use crate::openstack::{Answer, Ask, COMPUTE, CloudOptions, Session};
+use crate::openstack::{Ask, COMPUTE, CloudOptions, Session};
+use crate::web::Answer;
 
 /// A service that is forced down is counted as down whatever it does. That it has not reported for so long, three times
 /// Nova's own default, shows that it is.
@@ -74,7 +75,7 @@ pub(super) async fn services(
     let ask = Ask::get("/os-services", query).in_version(Some(VERSION));
     match session.send(&COMPUTE, &ask, end).await {
         Ok(answer) => answer::listed(&dated(answer)),
-        Err(trouble) => Err(trouble.outcome().not_sent()),
+        Err(outcome) => Err(outcome.not_sent()),
     }
 }
 
@@ -82,7 +83,7 @@ pub(super) async fn services(
 fn dated(answer: Answer) -> Answer {
     let by_ours = || Timestamp::now().seconds().saturating_sub(CLOCKS);
     let date = answer.date.or_else(|| Some(by_ours()));
-    answer.at(date)
+    Answer { date, ..answer }
 }
 
 /// How the only service of a host is seen.
@@ -118,7 +119,7 @@ mod tests {
     }
 
     fn seen_at(date: Option<i64>, rows: &[Value]) -> Result<Seen, &'static str> {
-        let answer = Answer::of(200, &json!({ "services": rows }).to_string(), None).at(date);
+        let answer = Answer { date, ..Answer::of(200, &json!({ "services": rows }).to_string(), None) };
         of_list(&answer::listed(&answer).unwrap(), "h").map_err(|outcome| outcome.words().1)
     }
 

@@ -51,5 +51,5 @@ pub(crate) async fn ask_for(
     end: Instant,
 ) -> Result<Option<Value>, Outcome> {
     let answer = session.send(service, &Ask::get(path, query), end).await;
-    found(service.who, &answer.map_err(|trouble| trouble.outcome())?, key)
+    found(service.who, &answer?, key)
 }

@@ -20,8 +20,8 @@ pub(crate) use check::{ask_for, try_out};
 pub(crate) use cloud::read as read_options;
 pub use cloud::{CloudOptions, read_within};
 pub(crate) use servers::{Place, each_on, is_known, place_of};
-pub(crate) use session::{Answer, Ask, Session};
-pub(crate) use trouble::{Trouble, described, found, usual};
+pub(crate) use session::{Ask, Session};
+pub(crate) use trouble::{described, found, usual};
 
 /// Whether it is an id: a service's value must not become another path.
 pub(crate) fn is_uuid(text: &str) -> bool {

@@ -6,9 +6,10 @@ use tokio::time::Instant;
 
 use super::catalog::COMPUTE;
 use super::check::ask_for;
-use super::session::{Answer, Ask, Session};
+use super::session::{Ask, Session};
 use super::trouble::{described, found};
 use crate::driver::{Failure, LOCKED_OUT, Outcome};
+use crate::web::Answer;
 use crate::which::ADVICE;
 
 /// The field with a server's host; only some users may see it.
@@ -36,8 +37,7 @@ pub(crate) async fn place_of(
     end: Instant,
 ) -> Result<Place, Outcome> {
     let path = format!("/servers/{server}");
-    let answer =
-        session.send(&COMPUTE, &Ask::get(&path, &[]), end).await.map_err(|trouble| trouble.outcome())?;
+    let answer = session.send(&COMPUTE, &Ask::get(&path, &[]), end).await?;
     // Nova's own 404: another's means that the address is wrong.
     if answer.status == 404 && answer.json()["itemNotFound"].is_object() {
         return Ok(Place::Unknown);
@@ -115,8 +115,7 @@ async fn page(
         let limit = limits.next().ok_or_else(too_long)?;
         let mut query = vec![("all_tenants", "1"), ("host", host), ("limit", limit)];
         query.extend(after.map(|id| ("marker", id)));
-        let answer = session.send(&COMPUTE, &Ask::get("/servers/detail", &query), end).await;
-        let answer = answer.map_err(|trouble| trouble.outcome())?;
+        let answer = session.send(&COMPUTE, &Ask::get("/servers/detail", &query), end).await?;
         match answer.status {
             200 if is_cut(&answer) => {}
             400 if after.is_some() => return Err(lost_its_place(&answer)),

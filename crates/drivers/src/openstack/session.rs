@@ -7,7 +7,6 @@ use std::time::Duration;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, ClientBuilder, Method, StatusCode, Url, tls};
 use secrecy::ExposeSecret as _;
-use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use super::auth::Token;
@@ -16,9 +15,9 @@ use super::cloud::{Cloud, CloudOptions};
 use super::tokens::{Site, Tokens};
 use super::trouble::Trouble;
 use super::versions;
-use crate::driver::Request;
+use crate::driver::{Outcome, Request};
 use crate::kept::{Files, Kept, Unusable};
-use crate::web::{self, Fault, answer, authorities, careful, fault, page, unpaired, wire};
+use crate::web::{self, Answer, Fault, authorities, careful, fault, page, unpaired, wire};
 
 const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 const API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
@@ -67,22 +66,6 @@ impl<'a> Ask<'a> {
     pub(crate) fn in_version(self, version: Option<&'a str>) -> Self {
         Self { version, ..self }
     }
-}
-
-/// An answer with its whole header section.
-pub(crate) struct Answer {
-    /// The status.
-    pub(crate) status: u16,
-    /// How long it asks us to wait.
-    pub(crate) wish: Option<Duration>,
-    /// When it was given, by the service's own clock: seconds since the epoch.
-    pub(crate) date: Option<i64>,
-    /// The body.
-    pub(crate) body: Vec<u8>,
-    /// The service's address that was asked.
-    pub(crate) at: String,
-    /// The token that the service got: it must not be shown.
-    token: Arc<Token>,
 }
 
 impl Session {
@@ -141,8 +124,8 @@ impl Session {
         service: &Service,
         ask: &Ask<'_>,
         end: Instant,
-    ) -> Result<Answer, Trouble> {
-        self.begin(end).send(service, ask).await
+    ) -> Result<Answer, Outcome> {
+        self.begin(end).send(service, ask).await.map_err(|trouble| trouble.outcome())
     }
 
     /// Whether there is a token and the catalog has the service at a usable address. The service is asked for its version
@@ -231,7 +214,7 @@ impl Exchange<'_> {
         if (200..300).contains(&status) && page::is_one(&headers, wire::begun(&body, cut.is_none())) {
             return Err(Trouble::Page(at()));
         }
-        Ok(Answer { status, wish, date, body, at: shown(&base), token: Arc::clone(token) })
+        Ok(Answer { status, wish, date, body, at: shown(&base), secret: token.value.clone() })
     }
 
     /// The address of the service's API. If the catalog names no version, the service is asked for it, once for all.
@@ -338,49 +321,11 @@ fn people(url: &Url) -> String {
 }
 
 impl Answer {
-    /// The same, given then.
-    pub(crate) fn at(self, date: Option<i64>) -> Self {
-        Self { date, ..self }
-    }
-
-    /// Its body; null if it is not JSON.
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_default()
-    }
-
     /// Heat's and Senlin's own 404: another's means that the address is wrong.
     pub(crate) fn is_absent(&self) -> bool {
         let body = self.json();
         let kind = body["error"]["type"].as_str().unwrap_or_default();
         self.status == 404 && matches!(kind, "EntityNotFound" | "ResourceNotFound")
-    }
-
-    /// The message in an error's body.
-    pub(crate) fn message(&self) -> String {
-        answer::message(&self.body)
-    }
-
-    /// The same for people: `: …`, or nothing.
-    pub(crate) fn said(&self) -> String {
-        answer::shown(&self.message(), &[self.token.value.expose_secret()])
-    }
-}
-
-#[cfg(test)]
-impl Answer {
-    /// The answer for a table of answers.
-    pub(crate) fn of(status: u16, body: &str, wish: Option<Duration>) -> Self {
-        let token =
-            Token { value: "t0ken".into(), use_for: Duration::ZERO, found: catalog::Found::default() };
-        let (body, at) = (body.as_bytes().to_vec(), "http://service/v1".to_owned());
-        Self { status, wish, date: None, body, at, token: Arc::new(token) }
-    }
-}
-
-impl fmt::Debug for Answer {
-    /// A service may repeat the token in its body.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answer").field("status", &self.status).finish_non_exhaustive()
     }
 }
 

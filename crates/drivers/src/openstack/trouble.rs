@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::Answer;
 use crate::driver::{Failure, LOCKED_OUT, Outcome, printable};
 use crate::peer::Peer;
 use crate::web::answer::{message, shown};
-use crate::web::{Fault, Meaning, Pause, meaning, page};
+use crate::web::{Answer, Fault, Meaning, Pause, meaning, page};
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +95,7 @@ static KEYSTONE: &[Meaning] = &[
 /// The outcome of Keystone's answer without a token: nothing was sent to the service.
 pub(super) fn no_token(status: u16, body: &[u8], wish: Option<Duration>, secret: &str) -> Outcome {
     let row = meaning(KEYSTONE, status);
-    let said = shown(&message(body), &[secret]);
+    let said = shown(&message(body), secret);
     match row.outcome(&format!("Keystone answered {status}{}{said}", row.advice), wish) {
         Outcome::Refused(failure) => Outcome::Refused(failure.unsent()),
         Outcome::Retry(failure) => Outcome::Retry(failure.unsent()),

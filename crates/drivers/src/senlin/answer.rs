@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::body::{Stored, Whose};
 use crate::driver::{Failure, Outcome};
-use crate::openstack::{Answer, usual};
-use crate::web::{Meaning, Pause};
+use crate::openstack::usual;
+use crate::web::{Answer, Meaning, Pause};
 
 /// The state of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,11 +84,6 @@ pub(super) fn no_server(id: &str) -> Outcome {
         "Nova has no server of node {id}, so it is unknown whether the node is still on this host: find out, and recover it by hand if it failed"
     );
     Outcome::Rejected(Failure::new("not-a-server", &why))
-}
-
-/// Another driver made the stored bytes.
-pub(super) fn unreadable() -> Outcome {
-    Outcome::Rejected(Failure::new("rejected", "the stored message is not for Senlin: unmark the host"))
 }
 
 #[cfg(test)]

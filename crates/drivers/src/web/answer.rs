@@ -1,12 +1,64 @@
-//! What an answer's header section says, whatever its status. Pure.
+//! An answer of a service: what its header section says, whatever its status, and what its body says of an error, which
+//! is not trusted. Pure.
 
+use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
 
 use httpdate::parse_http_date;
 use reqwest::header::HeaderMap;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
 use crate::driver::LONGEST_WISH;
+
+/// An answer with its whole header section.
+pub(crate) struct Answer {
+    /// The status.
+    pub(crate) status: u16,
+    /// How long it asks us to wait.
+    pub(crate) wish: Option<Duration>,
+    /// When it was given, by the service's own clock: seconds since the epoch.
+    pub(crate) date: Option<i64>,
+    /// The body.
+    pub(crate) body: Vec<u8>,
+    /// The service's address that was asked.
+    pub(crate) at: String,
+    /// The token that the service got, if any: it must not be shown.
+    pub(crate) secret: SecretString,
+}
+
+impl Answer {
+    /// Its body; null if it is not JSON, or was cut off.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// The message in an error's body.
+    pub(crate) fn message(&self) -> String {
+        message(&self.body)
+    }
+
+    /// The same for people: `: …`, or nothing.
+    pub(crate) fn said(&self) -> String {
+        shown(&self.message(), self.secret.expose_secret())
+    }
+}
+
+#[cfg(test)]
+impl Answer {
+    /// The answer for a table of answers.
+    pub(crate) fn of(status: u16, body: &str, wish: Option<Duration>) -> Self {
+        let (body, at) = (body.as_bytes().to_vec(), "http://service/v1".to_owned());
+        Self { status, wish, date: None, body, at, secret: "t0ken".into() }
+    }
+}
+
+impl fmt::Debug for Answer {
+    /// A service may repeat the token in its body.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer").field("status", &self.status).finish_non_exhaustive()
+    }
+}
 
 /// The shortest pause after "too many requests".
 pub(super) const SHORTEST_THROTTLE: Duration = Duration::from_secs(5);
@@ -68,11 +120,11 @@ fn plain(text: &str) -> String {
 
 /// The message for people: `: …`, or nothing. A service may repeat our token: a message with it, or with anything that
 /// resembles one, is not shown.
-pub(crate) fn shown(message: &str, secrets: &[&str]) -> String {
-    let is_secret = |secret: &&str| !secret.is_empty() && message.contains(secret);
+pub(crate) fn shown(message: &str, secret: &str) -> String {
+    let has_secret = !secret.is_empty() && message.contains(secret);
     // Fernet tokens begin so; a JWS has two dots, and no blank within this many characters.
     let like_a_token = |word: &str| word.contains("gAAAA") || word.len() > 80;
-    if message.is_empty() || secrets.iter().any(is_secret) || message.split_whitespace().any(like_a_token) {
+    if message.is_empty() || has_secret || message.split_whitespace().any(like_a_token) {
         return String::new();
     }
     format!(": {}", message.chars().take(LONGEST).collect::<String>())
@@ -150,9 +202,9 @@ mod tests {
     /// Mistral's 401 has the whole token in its body.
     #[test]
     fn a_message_with_a_token_is_not_shown() {
-        assert_eq!(shown("no such host", &["s3kr1t"]), ": no such host");
+        assert_eq!(shown("no such host", "s3kr1t"), ": no such host");
         for message in ["bad s3kr1t", "token gAAAAABn", "", &"x".repeat(81)] {
-            assert_eq!(shown(message, &["s3kr1t", ""]), "", "{message}");
+            assert_eq!(shown(message, "s3kr1t"), "", "{message}");
         }
     }
 
@@ -162,7 +214,7 @@ mod tests {
             message(&body);
             let body = serde_json::json!({ "message": text }).to_string();
             let said = message(body.as_bytes());
-            prop_assert!(!said.contains('\n') && shown(&said, &[]).chars().count() <= LONGEST + 2);
+            prop_assert!(!said.contains('\n') && shown(&said, "").chars().count() <= LONGEST + 2);
         }
     }
 }

@@ -16,6 +16,7 @@ mod status;
 mod url;
 pub(crate) mod wire;
 
+pub(crate) use answer::Answer;
 pub use certificate::Unfit;
 pub use client::ClientOptions;
 pub(crate) use client::careful;

@@ -1,7 +1,6 @@
 //! An API server as the files describe it now, with its client. The files are read here.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::HeaderValue;
@@ -14,44 +13,26 @@ use crate::kept::{Seen, Unusable};
 use crate::web::secret::{self, line};
 use crate::web::{ClientOptions, certificates_of, identity_of, shown, target, unpaired};
 
-/// The server.
+/// The keys of a kubeconfig that messages name.
+const AUTHORITY: &str = "certificate-authority";
+const CERTIFICATE: &str = "client-certificate";
+const CLIENT_KEY: &str = "client-key";
+
+/// The server, and what lets us in: a token, or the client's certificate.
 pub(super) struct Site {
     /// Its address.
     pub(super) url: Url,
     /// The context's namespace.
     pub(super) namespace: Option<String>,
-    /// Our pass.
-    pub(super) pass: Arc<Pass>,
     /// The name of its context.
     pub(super) context: String,
-    tls: Tls,
-}
-
-/// What lets us in: a token, or the client's certificate.
-pub(super) struct Pass {
     /// The client with our certificate, if we have one.
     pub(super) client: Client,
     /// The header with the token.
     pub(super) bearer: Option<HeaderValue>,
     /// The token again, because an answer may repeat it; empty if there is none.
     pub(super) token: SecretString,
-}
-
-impl Pass {
-    /// A pass with this token.
-    ///
-    /// # Errors
-    /// One sentence, without the token.
-    fn new(client: Client, token: Option<SecretString>) -> Result<Self, String> {
-        let bearer = token.as_ref().map(|token| secret::bearer(token.expose_secret())).transpose()?;
-        Ok(Self { client, bearer, token: token.unwrap_or_default() })
-    }
-}
-
-/// How the client is made.
-struct Tls {
     options: ClientOptions,
-    ca: Option<Vec<Certificate>>,
 }
 
 impl Site {
@@ -82,12 +63,12 @@ impl Site {
 
     /// Whether its certificate is checked, or there is none.
     pub(super) fn is_verified(&self) -> bool {
-        self.tls.options.verify || self.url.scheme() == "http"
+        self.options.verify || self.url.scheme() == "http"
     }
 
     /// The address of a path behind the server's own, for the client.
     pub(super) fn address(&self, path: &str, query: &[(&str, &str)]) -> Url {
-        let mut url = self.tls.options.target();
+        let mut url = self.options.target();
         url.set_path(&format!("{}{path}", self.url.path().trim_end_matches('/')));
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
@@ -96,23 +77,19 @@ impl Site {
     }
 }
 
-impl Tls {
-    fn client(&self, identity: Option<Identity>) -> reqwest::Result<Client> {
-        self.options.with(self.ca.clone(), identity)
-    }
-
-    /// The client, with a reason that fits what is wrong. `ca` is the key that names the CAs.
-    fn checked(&self, identity: Option<Identity>, ca: &str) -> Result<Client, String> {
-        let alone = self.client(None).map_err(|_| match &self.ca {
-            Some(_) => format!("a certificate in {ca} cannot be used: it must hold CA certificates"),
-            None => format!("the system has no CA certificates: install them, or set {ca}"),
-        })?;
-        match identity {
-            None => Ok(alone),
-            identity => {
-                self.client(identity).map_err(|error| unpaired(&error, "client-certificate", "client-key"))
-            }
-        }
+/// The client, with a reason that fits what is wrong.
+fn client(
+    options: &ClientOptions,
+    ca: Option<Vec<Certificate>>,
+    identity: Option<Identity>,
+) -> Result<Client, String> {
+    let alone = options.with(ca.clone(), None).map_err(|_| match &ca {
+        Some(_) => format!("a certificate in {AUTHORITY} cannot be used: it must hold CA certificates"),
+        None => format!("the system has no CA certificates: install them, or set {AUTHORITY}"),
+    })?;
+    match identity {
+        None => Ok(alone),
+        identity => options.with(ca, identity).map_err(|error| unpaired(&error, CERTIFICATE, CLIENT_KEY)),
     }
 }
 
@@ -131,17 +108,17 @@ fn of_context(context: Context, limit: Duration, seen: &mut Seen) -> Result<Site
     let Context { name, namespace, server, server_name, authorities, verify, pair, token } = context;
     let options = ClientOptions { server_name, verify, timeout: limit, ..ClientOptions::to(server.clone()) };
     let ca = authorities.map(|part| read_part(part, trusted, seen)).transpose()?;
-    let ca = ca.map(|pem| certificates("certificate-authority", &pem)).transpose()?;
-    let tls = Tls { options, ca };
+    let ca = ca.map(|pem| certificates(&pem)).transpose()?;
     let identity = pair.map(|pair| read_pair(pair, seen)).transpose()?;
-    let client = tls.checked(identity, "certificate-authority")?;
+    let client = client(&options, ca, identity)?;
     let token = match token {
         Some(Token::File(path)) => Some(word(private(&path, seen)?, &path)?),
         Some(Token::Given(token)) => Some(token),
         None => None,
     };
-    let pass = Arc::new(Pass::new(client, token)?);
-    Ok(Site { url: server, namespace, pass, context: name, tls })
+    let bearer = token.as_ref().map(|token| secret::bearer(token.expose_secret())).transpose()?;
+    let token = token.unwrap_or_default();
+    Ok(Site { url: server, namespace, context: name, client, bearer, token, options })
 }
 
 /// Reads a file with a secret.
@@ -168,11 +145,11 @@ fn read_part(part: Part, read: Read, seen: &mut Seen) -> Result<Vec<u8>, String>
 fn read_pair((certificate, key): (Part, Part), seen: &mut Seen) -> Result<Identity, String> {
     let certificate = read_part(certificate, trusted, seen)?;
     let key = SecretSlice::from(read_part(key, private, seen)?);
-    identity_of(certificate, key.expose_secret()).map_err(|half| half.why("client-certificate", "client-key"))
+    identity_of(certificate, key.expose_secret()).map_err(|half| half.why(CERTIFICATE, CLIENT_KEY))
 }
 
-fn certificates(key: &str, pem: &[u8]) -> Result<Vec<Certificate>, String> {
-    certificates_of(pem).ok_or_else(|| format!("{key} holds no certificate in PEM"))
+fn certificates(pem: &[u8]) -> Result<Vec<Certificate>, String> {
+    certificates_of(pem).ok_or_else(|| format!("{AUTHORITY} holds no certificate in PEM"))
 }
 
 /// The one line of a file.

@@ -138,7 +138,7 @@ impl Room {
     }
 }
 
-async fn ask(access: &Access) -> Result<Answer, Trouble> {
+async fn ask(access: &Access) -> Result<Answer, Outcome> {
     access.send(&Ask::get("/api/v1/nodes/a", &[]), Instant::now() + TIMEOUT).await
 }
 
@@ -146,8 +146,8 @@ async fn ask(access: &Access) -> Result<Answer, Trouble> {
 async fn word(access: &Access) -> String {
     match ask(access).await {
         Ok(answer) => answer.status.to_string(),
-        Err(trouble) => {
-            let (word, kind) = trouble.outcome().words();
+        Err(outcome) => {
+            let (word, kind) = outcome.words();
             format!("{word} {kind}")
         }
     }
@@ -184,13 +184,23 @@ async fn a_server_is_shown_without_a_secret() {
     assert!(access.warnings().is_empty());
     let site = access.sites.get();
     let body = |text: &str| format!(r#"{{"kind":"Status","message":"{text}","reason":"Invalid"}}"#);
-    let said = |text: &str| Answer::new(422, None, body(text).into_bytes(), &site.pass).said();
+    let answer = |text: &str| Answer { secret: site.token.clone(), ..Answer::of(422, &body(text), None) };
+    let said = |text: &str| answer(text).said();
     assert_eq!(said("no such field"), ": no such field");
     assert_eq!(said("what is s3kr1t"), "");
-    let answer = Answer::new(422, None, body("s3kr1t").into_bytes(), &site.pass);
-    let seen = format!("{access:?} {answer:?} {:?} {:?}", room.source(), site.pass.bearer);
+    let answer = answer("s3kr1t");
+    let seen = format!("{access:?} {answer:?} {:?} {:?}", room.source(), site.bearer);
     assert!(!seen.contains("s3kr1t"), "{seen}");
     assert_eq!((answer.wish, answer.reason().as_str()), (None, "Invalid"));
+}
+
+/// The broken variant counts a request that was never made as one that may have arrived.
+#[tokio::test]
+async fn what_was_not_sent_is_not_ambiguous() {
+    let (server, room) = (Server::plain(""), Room::new());
+    room.config_of(&server, "token: t");
+    let late = room.access().send(&Ask::get("/", &[]), Instant::now()).await.unwrap_err();
+    assert_eq!((late.words(), server.asked().len()), (("unreachable", "timeout"), 0));
 }
 
 /// The file changes while a request with the former token is under way. The broken variant repeats what it had.
