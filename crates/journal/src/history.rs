@@ -5,10 +5,11 @@ pub(crate) mod words;
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::time::Timestamp;
-use rusqlite::{OptionalExtension, Row, Transaction, named_params, params};
+use rusqlite::types::Value;
+use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::Serialize;
 
-use crate::store::digest::{Checked, Damage, Digest, Rows};
+use crate::store::digest::{Checked, Rows, checked, text, with_digest};
 use crate::{Journal, JournalError};
 
 /// The actor of everything that happens by itself.
@@ -79,46 +80,21 @@ pub struct HistoryFilter {
     pub limit: u32,
 }
 
-impl HistoryRow {
-    /// The order of writing is SQLite's own.
-    fn digest(&self) -> Vec<u8> {
-        Digest::of("history")
-            .int(self.at.0)
-            .text(&self.event)
-            .maybe_text(self.mark.as_deref())
-            .maybe_text(self.node.as_deref())
-            .maybe_text(self.route.as_deref())
-            .maybe_text(self.outcome.as_deref())
-            .text(&self.detail)
-            .text(&self.actor)
-            .finish()
-    }
-}
-
 pub(crate) fn append(transaction: &Transaction<'_>, new: &NewHistory<'_>) -> rusqlite::Result<()> {
     debug_assert!(words::is_word(new.event), "docs/history.md does not know {}", new.event);
-    let row = HistoryRow {
-        seq: 0,
-        at: new.at,
-        event: new.event.to_owned(),
-        mark: new.mark.map(|mark| mark.to_string()),
-        node: new.node.map(|node| node.as_str().to_owned()),
-        route: new.route.map(str::to_owned),
-        outcome: new.outcome.map(str::to_owned),
-        detail: new.detail.to_owned(),
-        actor: new.actor.to_owned(),
-    };
-    let digest = row.digest();
-    transaction
-        .prepare_cached(
-            "INSERT INTO history (at, event, mark, node, route, outcome, detail, actor, digest)
-             VALUES (:at, :event, :mark, :node, :route, :outcome, :detail, :actor, :digest)",
-        )?
-        .execute(named_params! {
-            ":at": row.at.0, ":event": row.event, ":mark": row.mark, ":node": row.node, ":route": row.route,
-            ":outcome": row.outcome, ":detail": row.detail, ":actor": row.actor, ":digest": digest,
-        })?;
-    Ok(())
+    let row = vec![
+        new.at.0.into(),
+        text(new.event),
+        new.mark.map(|mark| mark.to_string()).into(),
+        new.node.map(|node| text(node.as_str())).into(),
+        new.route.map(text).into(),
+        new.outcome.map(text).into(),
+        text(new.detail),
+        text(new.actor),
+    ];
+    let sql = "INSERT INTO history (at, event, mark, node, route, outcome, detail, actor, digest)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    transaction.prepare_cached(sql)?.execute(with_digest("history", row)).map(drop)
 }
 
 /// Some rows after a number, in the order of writing.
@@ -132,11 +108,22 @@ pub(crate) fn page(
     query.query_map([after], |row| Ok((row.get(0)?, decode(row))))?.collect()
 }
 
+/// Without the number: the order of writing is SQLite's own.
+fn columns(row: &HistoryRow) -> Vec<Value> {
+    vec![
+        row.at.0.into(),
+        text(&row.event),
+        row.mark.clone().into(),
+        row.node.clone().into(),
+        row.route.clone().into(),
+        row.outcome.clone().into(),
+        text(&row.detail),
+        text(&row.actor),
+    ]
+}
+
 pub(crate) fn decode(row: &Row<'_>) -> Checked<HistoryRow> {
-    let damage = || Damage { table: "history", key: row.get::<_, i64>(0).unwrap_or_default().to_string() };
-    let history = decode_unchecked(row).map_err(|_| damage())?;
-    let kept: Vec<u8> = row.get(9).map_err(|_| damage())?;
-    if kept == history.digest() { Ok(history) } else { Err(damage()) }
+    checked(row, ("history", 9), decode_unchecked(row).ok(), columns)
 }
 
 fn decode_unchecked(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {

@@ -132,9 +132,9 @@ impl Agent {
         let busy = if role == Role::Alerter { ALERTER_BUSY } else { AGENT_BUSY };
         connection.busy_timeout(busy).map_err(sqlite)?;
         store::settings::configure(&connection, &place.file, role)?;
-        intake::folds::add_digest(&connection)
-            .and_then(|()| register::published::add_digest(&connection))
-            .map_err(sqlite)?;
+        for (function, table) in [("fold_digest", "folded"), ("published_digest", "published")] {
+            store::digest::add_function(&connection, function, table).map_err(sqlite)?;
+        }
         if role != Role::Reader {
             connection.execute_batch(store::stirred::STIRRED).map_err(sqlite)?;
         }
@@ -222,6 +222,17 @@ impl Agent {
             Ok(())
         };
         read().map_err(|fault: Fault| fault.at(&self.place.file))
+    }
+
+    /// Reads rows of which nothing has to be checked.
+    fn list<T>(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, JournalError> {
+        let all = || self.connection.prepare_cached(sql)?.query_map(parameters, read)?.collect();
+        self.sqlite(all())
     }
 
     fn wal(&self) -> PathBuf {

@@ -44,6 +44,12 @@ pub(crate) fn page(
     query.query_map([after], |row| Ok((raw_text(row, 0)?, decode(row))))?.collect()
 }
 
+/// The mark that the first column names. The id may be damaged: such a row belongs to no mark.
+pub(crate) fn mark_of(row: &Row<'_>) -> rusqlite::Result<Option<MarkId>> {
+    let text = raw_text(row, 0)?;
+    Ok(str::from_utf8(&text).ok().and_then(|text| MarkId::parse(text).ok()))
+}
+
 /// A mark that is not settled; a damaged row does not count.
 pub(crate) fn load_open(transaction: &Transaction<'_>, id: MarkId) -> Result<Option<MarkRow>, Fault> {
     Ok(load(transaction, id)?.filter(|row| row.settled.is_none()))

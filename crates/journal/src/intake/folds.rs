@@ -1,10 +1,8 @@
 //! Which mark took a fencing in: separate from the fencing, which is written once and never changed.
 
-use rusqlite::functions::FunctionFlags;
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use rusqlite::{OptionalExtension, Row, Transaction, params};
 
 use crate::history::{self, NewHistory};
-use crate::store::digest::Digest;
 use crate::{Journal, JournalError};
 use marks::fencing::Fencing;
 use marks::id::{FencingId, MarkId};
@@ -85,34 +83,15 @@ impl Journal {
     }
 }
 
+/// The digest is without the rule, which explains and decides nothing.
 pub(crate) fn fold(
     transaction: &Transaction<'_>,
     fencing: FencingId,
     (mark, rule): (Option<MarkId>, Rule),
 ) -> rusqlite::Result<()> {
     let (fencing, mark) = (fencing.to_string(), mark.map(|m| m.to_string()));
-    let digest = fold_digest(&fencing, mark.as_deref());
-    transaction
-        .prepare_cached(
-            "INSERT OR REPLACE INTO folded (fencing, mark, rule, digest) VALUES (?1, ?2, ?3, ?4)",
-        )?
-        .execute(params![fencing, mark, rule.as_str(), digest])?;
-    Ok(())
-}
-
-/// Lets SQL ignore a fold with a wrong digest: its fencing is then folded again.
-pub(crate) fn add_digest(connection: &Connection) -> rusqlite::Result<()> {
-    let flags =
-        FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
-    connection.create_scalar_function("fold_digest", 2, flags, |call| {
-        let (fencing, mark) = (call.get::<String>(0)?, call.get::<Option<String>>(1)?);
-        Ok(fold_digest(&fencing, mark.as_deref()))
-    })
-}
-
-/// Without the rule, which explains and decides nothing.
-fn fold_digest(fencing: &str, mark: Option<&str>) -> Vec<u8> {
-    Digest::of("folded").text(fencing).maybe_text(mark).finish()
+    let sql = "INSERT OR REPLACE INTO folded (fencing, mark, rule, digest) VALUES (?1, ?2, ?3, fold_digest(?1, ?2))";
+    transaction.prepare_cached(sql)?.execute(params![fencing, mark, rule.as_str()]).map(drop)
 }
 
 /// It is outside of the digest: an unknown word does not make the row damaged.

@@ -8,8 +8,9 @@ use rusqlite::{Row, Transaction, params_from_iter};
 use crate::queue::deliveries::{move_to, note};
 use crate::queue::due::{self, DueDelivery};
 use crate::queue::{delivery_row, endings};
+use crate::row::{self, mark_of};
 use crate::store::digest::{Damage, raw_text};
-use crate::{Fault, Journal, JournalError, row};
+use crate::{Fault, Journal, JournalError};
 use marks::chain::{self, CHAIN, Link, Next, Seen, Step, Why};
 use marks::delivery::{Attempt, Delivery, State};
 use marks::id::MarkId;
@@ -61,7 +62,7 @@ impl Journal {
         is_there: &dyn Fn(&str) -> bool,
         now: Timestamp,
     ) -> Result<Advanced, JournalError> {
-        let mut marks = self.sqlite(self.stirred(now))?;
+        let mut marks = self.stirred(now)?;
         marks.extend(changed);
         let mut chains = Vec::new();
         for mark in &marks {
@@ -104,11 +105,8 @@ impl Journal {
         let sql = "SELECT min(step_until) FROM delivery INDEXED BY delivery_step_until
              WHERE step_until IS NOT NULL AND exhausted_at IS NULL AND state IN ('pending', 'parked', 'held')
                AND last_kind IS NOT 'chain' AND step_until > ?1";
-        let read = || {
-            let mut query = self.connection.prepare_cached(sql)?;
-            query.query_row([now.0], |row| Ok(row.get::<_, Option<i64>>(0)?.map(Timestamp)))
-        };
-        self.sqlite(read())
+        let found = self.list(sql, [now.0], |row| row.get::<_, Option<i64>>(0))?;
+        Ok(found.into_iter().flatten().next().map(Timestamp))
     }
 
     /// The marks whose chains may have something to do, with whether they may be sent. The index decides nothing else.
@@ -135,17 +133,13 @@ impl Journal {
     }
 
     /// The marks that were written since they were last read, and those whose current step's time has ended.
-    fn stirred(&self, now: Timestamp) -> rusqlite::Result<BTreeSet<MarkId>> {
+    fn stirred(&self, now: Timestamp) -> Result<BTreeSet<MarkId>, JournalError> {
         let over = "SELECT mark FROM delivery INDEXED BY delivery_step_until
              WHERE step_until IS NOT NULL AND exhausted_at IS NULL AND state IN ('pending', 'parked', 'held')
                AND last_kind IS NOT 'chain' AND step_until <= ?1";
         let mut marks = BTreeSet::new();
         for (sql, given) in [(over, &[now.0][..]), ("SELECT mark FROM temp.stirred", &[])] {
-            let mut query = self.connection.prepare_cached(sql)?;
-            let mut rows = query.query(params_from_iter(given))?;
-            while let Some(row) = rows.next()? {
-                marks.extend(mark_of(row)?);
-            }
+            marks.extend(self.list(sql, params_from_iter(given), mark_of)?.into_iter().flatten());
         }
         Ok(marks)
     }
@@ -184,12 +178,6 @@ impl Journal {
         }
         Ok(chains)
     }
-}
-
-/// The id may be damaged: such a row belongs to no mark.
-fn mark_of(row: &Row<'_>) -> rusqlite::Result<Option<MarkId>> {
-    let text = raw_text(row, 0)?;
-    Ok(str::from_utf8(&text).ok().and_then(|text| MarkId::parse(text).ok()))
 }
 
 /// A step from its row; `None` if the row is not consistent.

@@ -9,8 +9,9 @@ use rusqlite::{OptionalExtension, Params, Row, Transaction, params, params_from_
 use crate::history::{self, ALERTER, NewHistory};
 use crate::queue::delivery_row::{self, ASKED_AGAIN, COLUMNS, IS_STEP, UNDER_WAY, WAITING, update};
 use crate::queue::due;
+use crate::row::{self, mark_of};
 use crate::store::digest::{Checked, Damage, Rows, raw_text};
-use crate::{Fault, Journal, JournalError, row};
+use crate::{Fault, Journal, JournalError};
 use marks::chain::{CHAIN, Link, Step};
 use marks::delivery::{ACCEPTED, Arrivals, Attempt, Delivery, State};
 use marks::host::HostName;
@@ -257,25 +258,18 @@ impl Journal {
     }
 
     fn waiting_where(&self, only: &str, given: &[&str]) -> Result<BTreeMap<String, usize>, JournalError> {
-        let read = || {
-            let mut waiting = BTreeMap::new();
-            let under_way = format!("{UNDER_WAY} AND NOT (d.state = 'held' AND d.last_kind IS 'chain')");
-            for part in [WAITING, &under_way, "d.state = 'quarantined'"] {
-                let sql =
-                    format!("SELECT d.route, count(*) FROM delivery d WHERE {part} {only} GROUP BY d.route");
-                let mut query = self.connection.prepare_cached(&sql)?;
-                let mut rows = query.query(params_from_iter(given))?;
-                while let Some(row) = rows.next()? {
-                    let count = usize::try_from(row.get::<_, i64>(1)?).unwrap_or(usize::MAX);
-                    // A damaged name costs only its own row, which is reported where it is read as a whole.
-                    if let Ok(route) = row.get(0) {
-                        *waiting.entry(route).or_default() += count;
-                    }
-                }
+        let mut waiting = BTreeMap::new();
+        let under_way = format!("{UNDER_WAY} AND NOT (d.state = 'held' AND d.last_kind IS 'chain')");
+        for part in [WAITING, &under_way, "d.state = 'quarantined'"] {
+            let sql =
+                format!("SELECT d.route, count(*) FROM delivery d WHERE {part} {only} GROUP BY d.route");
+            // A damaged name costs only its own row, which is reported where it is read as a whole.
+            let read = |row: &Row<'_>| Ok(row.get(0).ok().zip(Some(count(row, 1)?)));
+            for (route, count) in self.list(&sql, params_from_iter(given), read)?.into_iter().flatten() {
+                *waiting.entry(route).or_default() += count;
             }
-            Ok(waiting)
-        };
-        self.sqlite(read())
+        }
+        Ok(waiting)
     }
 
     /// The marks with a delivery on a route that is neither final nor in flight.
@@ -295,8 +289,7 @@ impl Journal {
         let sql = format!(
             "SELECT count(*) FROM delivery d WHERE {UNDER_WAY} AND d.state = 'in-flight' AND d.route = ?1"
         );
-        let count = self.sqlite(self.connection.query_row(&sql, [route], |row| row.get::<_, i64>(0)))?;
-        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+        self.sqlite(self.connection.query_row(&sql, [route], |row| count(row, 0)))
     }
 
     /// Whether there is any delivery of a route, also ended ones.
@@ -314,8 +307,7 @@ impl Journal {
     /// As any read.
     pub(crate) fn quarantined_on(&self, route: &str) -> Result<usize, JournalError> {
         let sql = "SELECT count(*) FROM delivery d WHERE d.state = 'quarantined' AND d.route = ?1";
-        let count = self.sqlite(self.connection.query_row(sql, [route], |row| row.get::<_, i64>(0)))?;
-        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+        self.sqlite(self.connection.query_row(sql, [route], |row| count(row, 0)))
     }
 
     /// The marks with an attempt in flight; only an index is read.
@@ -326,15 +318,7 @@ impl Journal {
         let sql = format!(
             "SELECT DISTINCT d.mark FROM delivery d INDEXED BY delivery_in_flight WHERE {UNDER_WAY} AND d.state = 'in-flight'"
         );
-        let read = || {
-            let mut query = self.connection.prepare_cached(&sql)?;
-            // An invalid id belongs to a damaged row, which is not in flight.
-            let rows = query.query_map([], |row| {
-                Ok(row.get_ref(0)?.as_str().ok().and_then(|id| MarkId::parse(id).ok()))
-            })?;
-            Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
-        };
-        self.sqlite(read())
+        Ok(self.list(&sql, [], mark_of)?.into_iter().flatten().collect())
     }
 
     /// The routes' last answers to open deliveries, and since when: a previous daemon left them. A held or rejected
@@ -353,15 +337,9 @@ impl Journal {
                AND NOT ({REJECTED})
              GROUP BY d.route"
         );
-        let read = || {
-            let mut query = self.connection.prepare(&sql)?;
-            let rows = query.query_map([], |row| {
-                // A damaged text does not count, and must not prevent a start.
-                Ok(decode_tried(row).ok())
-            })?;
-            Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
-        };
-        self.sqlite(read())
+        // A damaged text does not count, and must not prevent a start.
+        let all = self.list(&sql, [], |row| Ok(decode_tried(row).ok()))?;
+        Ok(all.into_iter().flatten().collect())
     }
 
     /// The deliveries of one mark.
@@ -416,7 +394,8 @@ impl Journal {
         let (mut changed, mut last) = (0, (Vec::new(), Vec::new()));
         loop {
             let start = [last.0.into(), last.1.into()];
-            let keys = self.keys(&sql, start.into_iter().chain(parameters.iter().cloned()))?;
+            let given = params_from_iter(start.into_iter().chain(parameters.iter().cloned()));
+            let keys = self.list(&sql, given, |row| Ok((raw_text(row, 0)?, raw_text(row, 1)?)))?;
             // Without anything to change, it waits for no lock.
             let Some(end) = keys.last() else { return Ok(changed) };
             last = end.clone();
@@ -425,16 +404,10 @@ impl Journal {
             self.met.extend(damaged);
         }
     }
+}
 
-    fn keys(&self, sql: &str, parameters: impl Iterator<Item = Value>) -> Result<Vec<Key>, JournalError> {
-        let read = || {
-            let mut query = self.connection.prepare_cached(sql)?;
-            let rows = query
-                .query_map(params_from_iter(parameters), |row| Ok((raw_text(row, 0)?, raw_text(row, 1)?)))?;
-            rows.collect()
-        };
-        self.sqlite(read())
-    }
+fn count(row: &Row<'_>, at: usize) -> rusqlite::Result<usize> {
+    Ok(usize::try_from(row.get::<_, i64>(at)?).unwrap_or(usize::MAX))
 }
 
 fn decode_tried(row: &Row<'_>) -> rusqlite::Result<Tried> {

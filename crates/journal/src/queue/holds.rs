@@ -8,8 +8,9 @@ use rusqlite::{OptionalExtension, Row, Transaction, params};
 
 use crate::history::{self, ALERTER, NewHistory};
 use crate::queue::delivery_row::{UNDER_WAY, WAITING};
+use crate::row::{self, mark_of};
 use crate::store::digest::Rows;
-use crate::{Fault, Journal, JournalError, row};
+use crate::{Fault, Journal, JournalError};
 use marks::delivery::ACCEPTED;
 use marks::id::{MarkId, NoteId};
 use marks::mark::MarkRow;
@@ -63,13 +64,8 @@ impl Journal {
     /// # Errors
     /// As any read.
     pub fn holds(&self) -> Result<BTreeMap<MarkId, HeldMark>, JournalError> {
-        let read = || {
-            let mut query = self.connection.prepare_cached(&format!("SELECT {COLUMNS} FROM hold"))?;
-            let rows = query.query_map([], decode)?;
-            let rows: Vec<Option<HeldMark>> = rows.collect::<rusqlite::Result<_>>()?;
-            Ok(rows.into_iter().flatten().map(|held| (held.mark, held)).collect())
-        };
-        self.sqlite(read())
+        let found = self.list(&format!("SELECT {COLUMNS} FROM hold"), [], decode)?;
+        Ok(found.into_iter().flatten().map(|held| (held.mark, held)).collect())
     }
 
     /// What holds one mark.
@@ -78,11 +74,7 @@ impl Journal {
     /// As any read.
     pub fn hold_of(&self, mark: MarkId) -> Result<Option<HeldMark>, JournalError> {
         let sql = format!("SELECT {COLUMNS} FROM hold WHERE mark = ?1");
-        let read = || {
-            let mut query = self.connection.prepare_cached(&sql)?;
-            Ok(query.query_row([mark.to_string()], decode).optional()?.flatten())
-        };
-        self.sqlite(read())
+        Ok(self.list(&sql, [mark.to_string()], decode)?.into_iter().flatten().next())
     }
 
     /// The marks with rows in the history after the row number `after`, and the newest number.
@@ -92,13 +84,8 @@ impl Journal {
     pub fn touched_since(&self, after: i64) -> Result<(Vec<MarkId>, i64), JournalError> {
         let newest = self.newest_history()?;
         let sql = "SELECT DISTINCT mark FROM history WHERE seq > ?1 AND seq <= ?2 AND mark IS NOT NULL";
-        let read = || {
-            let mut query = self.connection.prepare_cached(sql)?;
-            let rows = query.query_map([after, newest], |row| Ok(row.get::<_, String>(0).ok()))?;
-            rows.collect::<rusqlite::Result<Vec<_>>>()
-        };
-        let touched = self.sqlite(read())?;
-        Ok((touched.iter().flatten().filter_map(|id| MarkId::parse(id).ok()).collect(), newest))
+        let touched = self.list(sql, [after, newest], mark_of)?;
+        Ok((touched.into_iter().flatten().collect(), newest))
     }
 
     /// The marks that are being sent, or were accepted and await their confirmation. A return does not count: a step behind an
@@ -112,13 +99,7 @@ impl Journal {
              UNION SELECT d.mark FROM delivery d
                WHERE {WAITING} AND d.state = 'pending' AND d.last_kind = '{ACCEPTED}' AND d.next_due > ?1"
         );
-        let read = || {
-            let mut query = self.connection.prepare_cached(&sql)?;
-            let decode = |row: &Row<'_>| Ok(row.get::<_, String>(0).unwrap_or_default());
-            query.query_map([now.0], decode)?.collect::<rusqlite::Result<Vec<_>>>()
-        };
-        let found = self.sqlite(read())?;
-        Ok(found.iter().filter_map(|id| MarkId::parse(id).ok()).collect())
+        Ok(self.list(&sql, [now.0], mark_of)?.into_iter().flatten().collect())
     }
 
     /// Marks whose hosts may be down: open ones, and those that ended at `since` or later, or whose host is not back.

@@ -1,9 +1,8 @@
 //! Which entries are in the cluster's register: the alerter publishes missing ones, or the next call of the agent.
 
-use rusqlite::functions::FunctionFlags;
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
-use crate::store::digest::{Digest, Rows};
+use crate::store::digest::Rows;
 use crate::{Agent, JournalError};
 use marks::fencing::Fencing;
 use marks::register::Register;
@@ -68,16 +67,6 @@ impl Agent {
             Ok(())
         })
     }
-}
-
-/// Lets SQL ignore a row with a wrong digest: its entry is then published again.
-pub(crate) fn add_digest(connection: &Connection) -> rusqlite::Result<()> {
-    let flags =
-        FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
-    connection.create_scalar_function("published_digest", 2, flags, |call| {
-        let (entry, register) = (call.get::<String>(0)?, call.get::<String>(1)?);
-        Ok(Digest::of("published").text(&entry).text(&register).finish())
-    })
 }
 
 #[cfg(test)]

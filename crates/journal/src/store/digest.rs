@@ -1,7 +1,8 @@
 //! The digest of a row: SQLite does not notice a flipped byte, and a changed host name names the wrong host.
 
-use rusqlite::types::Value;
-use rusqlite::{ParamsFromIter, Row, params_from_iter};
+use rusqlite::functions::FunctionFlags;
+use rusqlite::types::{Value, ValueRef};
+use rusqlite::{Connection, ParamsFromIter, Row, params_from_iter};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
@@ -59,6 +60,14 @@ pub(crate) fn of_row(table: &str, columns: &[Value]) -> Vec<u8> {
 pub(crate) fn with_digest(table: &str, mut columns: Vec<Value>) -> ParamsFromIter<Vec<Value>> {
     columns.push(of_row(table, &columns).into());
     params_from_iter(columns)
+}
+
+/// Lets SQL ignore a row of two columns with a wrong digest.
+pub(crate) fn add_function(connection: &Connection, name: &str, table: &'static str) -> rusqlite::Result<()> {
+    let flags =
+        FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
+    connection
+        .create_scalar_function(name, 2, flags, move |call| Ok(of_row(table, &[call.get(0)?, call.get(1)?])))
 }
 
 /// A text column.
@@ -128,7 +137,10 @@ pub(crate) fn checked<T>(
 
 /// The first column in printable form: a damaged key may have any bytes.
 pub(crate) fn printable_key(row: &Row<'_>) -> String {
-    let key: String = row.get(0).unwrap_or_default();
+    let key = match row.get_ref(0) {
+        Ok(ValueRef::Integer(number)) => number.to_string(),
+        _ => row.get(0).unwrap_or_default(),
+    };
     key.chars().filter(char::is_ascii_graphic).take(64).collect()
 }
 

@@ -9,8 +9,8 @@
 
 use std::collections::BTreeMap;
 
+use rusqlite::Row;
 use rusqlite::types::FromSql;
-use rusqlite::{Params, Row};
 
 use crate::intake::marks::HELD;
 use crate::queue::delivery_row::{UNDER_WAY, WAITING};
@@ -172,7 +172,7 @@ impl Journal {
             "SELECT min(m.failure_time) FROM mark m INDEXED BY mark_open WHERE m.settlement IS NULL
              AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.mark = m.id AND {is_decided})"
         );
-        let found = self.counted(&sql, [], |row| row.get::<_, Option<i64>>(0))?;
+        let found = self.list(&sql, [], |row| row.get::<_, Option<i64>>(0))?;
         Ok(found.first().copied().flatten().map(Timestamp))
     }
 
@@ -225,15 +225,9 @@ impl Journal {
     pub fn nodes_with_open_marks(&self, mut take: impl FnMut(&str, u64)) -> Result<(), JournalError> {
         let sql =
             "SELECT node, count(*) FROM mark INDEXED BY mark_open WHERE settlement IS NULL GROUP BY node";
-        let mut read = || {
-            let mut query = self.connection.prepare_cached(sql)?;
-            let mut found = query.query([])?;
-            while let Some(row) = found.next()? {
-                take(&text(row)?, count(row, 1)?);
-            }
-            Ok(())
-        };
-        self.sqlite(read())
+        let nodes = self.list(sql, [], |row| Ok((text(row)?, count(row, 1)?)))?;
+        nodes.into_iter().for_each(|(node, count)| take(&node, count));
+        Ok(())
     }
 
     /// Of the open marks only those are read that do not just wait.
@@ -252,7 +246,7 @@ impl Journal {
              WHERE EXISTS (SELECT 1 FROM mark m WHERE m.id = n.mark AND m.settlement IS NULL) GROUP BY n.rank"
         );
         let mut counts = Counts::default();
-        for (rank, count) in self.counted(&sql, [], |row| Ok((count(row, 0)?, count(row, 1)?)))? {
+        for (rank, count) in self.list(&sql, [], |row| Ok((count(row, 0)?, count(row, 1)?)))? {
             let state = usize::try_from(rank).ok().and_then(|rank| ranks.get(rank).copied());
             counts.add(state.expect("the query has no other ranks"), count);
         }
@@ -270,7 +264,7 @@ impl Journal {
             let sql = format!(
                 "SELECT d.route, d.state, count(*) FROM delivery d INDEXED BY {index} WHERE {condition} GROUP BY d.route, d.state"
             );
-            let rows = self.counted(&sql, [], |row| Ok((text(row)?, row.get(1)?, count(row, 2)?)))?;
+            let rows = self.list(&sql, [], |row| Ok((text(row)?, row.get(1)?, count(row, 2)?)))?;
             for (route, word, count) in rows {
                 let word: String = word;
                 if let Some(state) = State::parse(&word) {
@@ -291,7 +285,7 @@ impl Journal {
         let sql = format!(
             "SELECT d.route, count(*) FROM delivery d INDEXED BY {index} WHERE {condition} GROUP BY d.route"
         );
-        Ok(self.counted(&sql, [], |row| Ok((text(row)?, count(row, 1)?)))?.into_iter().collect())
+        Ok(self.list(&sql, [], |row| Ok((text(row)?, count(row, 1)?)))?.into_iter().collect())
     }
 
     fn count_holds(&self) -> Result<BTreeMap<String, HeldCount>, JournalError> {
@@ -303,14 +297,13 @@ impl Journal {
             held.marks += found.marks;
             held.since = held.since.min(found.since);
         };
-        for (words, found) in self.counted(sql, [], |row| Ok((text(row)?, held(row, 1)?)))? {
+        for (words, found) in self.list(sql, [], |row| Ok((text(row)?, held(row, 1)?)))? {
             words.split_whitespace().for_each(|word| add(word, found));
         }
         let sql = format!(
             "SELECT m.standing, m.fqdn IS NULL, m.on_shared_storage IS NULL, count(*), min(m.made_at) FROM mark m INDEXED BY mark_held WHERE {HELD} GROUP BY 1, 2, 3"
         );
-        let rows =
-            self.counted(&sql, [], |row| Ok((text(row)?, [row.get(1)?, row.get(2)?], held(row, 3)?)))?;
+        let rows = self.list(&sql, [], |row| Ok((text(row)?, [row.get(1)?, row.get(2)?], held(row, 3)?)))?;
         for (standing, lacks, found) in rows {
             let standing: String = standing;
             let doubtful = Standing::parse(&standing).filter(|standing| standing.doubt().is_some());
@@ -331,25 +324,12 @@ impl Journal {
                AND d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')
                AND d.route IN (SELECT value FROM json_each(?1)))";
         let routes = serde_json::Value::from(routes).to_string();
-        let counted = self.counted(sql, [routes], |row| count(row, 0))?;
+        let counted = self.list(sql, [routes], |row| count(row, 0))?;
         Ok(counted.first().copied().unwrap_or_default())
     }
 
     fn one(&self, sql: &str) -> Result<u64, JournalError> {
-        Ok(self.counted(sql, [], |row| count(row, 0))?.first().copied().unwrap_or_default())
-    }
-
-    fn counted<T>(
-        &self,
-        sql: &str,
-        parameters: impl Params,
-        decode: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Vec<T>, JournalError> {
-        let read = || {
-            let mut query = self.connection.prepare_cached(sql)?;
-            query.query_map(parameters, |row| decode(row))?.collect()
-        };
-        self.sqlite(read())
+        Ok(self.list(sql, [], |row| count(row, 0))?.first().copied().unwrap_or_default())
     }
 }
 

@@ -82,19 +82,13 @@ impl Journal {
             "SELECT d.route, m.node FROM delivery d INDEXED BY delivery_parked CROSS JOIN mark m ON m.id = d.mark
              WHERE {REJECTED}"
         );
-        let read = || {
-            let mut hosts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-            let mut query = self.connection.prepare_cached(&sql)?;
-            let mut rows = query.query([])?;
-            while let Some(row) = rows.next()? {
-                // A damaged name is reported where its row is read as a whole.
-                if let (Ok(route), Ok(node)) = (row.get(0), row.get(1)) {
-                    hosts.entry(route).or_default().insert(node);
-                }
-            }
-            Ok(hosts)
-        };
-        self.sqlite(read())
+        // A damaged name is reported where its row is read as a whole.
+        let pairs = self.list(&sql, [], |row| Ok(row.get(0).ok().zip(row.get(1).ok())))?;
+        let mut hosts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (route, node) in pairs.into_iter().flatten() {
+            hosts.entry(route).or_default().insert(node);
+        }
+        Ok(hosts)
     }
 
     /// Whether a route has deliveries that wait or are in flight, and were not rejected.
