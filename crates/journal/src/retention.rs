@@ -12,6 +12,7 @@ use crate::queue::delivery_row;
 use crate::register::decisions;
 use crate::store::digest::{Checked, raw_text};
 use crate::{Fault, Journal, JournalError, row};
+use marks::delivery::Delivery;
 use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
@@ -214,12 +215,29 @@ fn is_of_open_mark(
 
 /// Whether anything of a mark may still be sent; a damaged delivery may be.
 fn is_open(transaction: &Transaction<'_>, row: &MarkRow) -> Result<bool, Fault> {
-    let is_over = |delivery: &Checked<_>| delivery.as_ref().is_ok_and(is_final);
+    let is_over =
+        |delivery: &Checked<Delivery>| delivery.as_ref().is_ok_and(|delivery| delivery.state.is_final());
     Ok(row.settled.is_none() || !delivery_row::load_all(transaction, row.id)?.iter().all(is_over))
 }
 
-fn is_final(delivery: &marks::delivery::Delivery) -> bool {
-    delivery.state.is_final()
+/// Goes on through a page. `remove` says when that was what it removed; a page that is not full is the last.
+fn remove_each<K: Clone, T>(
+    page: &[(K, T)],
+    most: usize,
+    (round, place): (&mut Round, fn(&mut Round) -> &mut K),
+    remove: impl Fn(&T) -> Result<Option<Timestamp>, Fault>,
+) -> Result<Removed, Fault> {
+    let mut removed = Removed::default();
+    for (key, row) in page {
+        place(round).clone_from(key);
+        if let Some(at) = remove(row)? {
+            removed.add(at);
+        }
+    }
+    if page.len() < most {
+        round.go_on();
+    }
+    Ok(removed)
 }
 
 fn old_marks(
@@ -229,19 +247,14 @@ fn old_marks(
     round: &mut Round,
 ) -> Result<Removed, Fault> {
     let page = row::page(transaction, &round.text, MARKS)?;
-    let mut removed = Removed::default();
-    for (key, row) in &page {
-        round.text.clone_from(key);
-        let Ok(row) = row else { continue };
-        if is_long_over(transaction, row, before)? && !stands_there(transaction, row.id, stands)? {
-            remove_mark(transaction, row.id)?;
-            removed.add(row.settled.map_or(row.failure_time, |(_, at)| at));
+    remove_each(&page, MARKS, (round, |round| &mut round.text), |row| {
+        let Ok(row) = row else { return Ok(None) };
+        if !is_long_over(transaction, row, before)? || stands_there(transaction, row.id, stands)? {
+            return Ok(None);
         }
-    }
-    if page.len() < MARKS {
-        round.go_on();
-    }
-    Ok(removed)
+        remove_mark(transaction, row.id)?;
+        Ok(Some(row.settled.map_or(row.failure_time, |(_, at)| at)))
+    })
 }
 
 /// Only a host's oldest mark: without a younger one, an older one would count as the host's last outage. Until its host
@@ -350,22 +363,16 @@ fn aside(
     );
     let mut query = transaction.prepare_cached(&sql)?;
     let page = query.query_map([&round.text], |row| {
-        Ok((raw_text(row, 0)?, Timestamp(row.get(1)?), row.get::<_, bool>(2)?))
+        let id = raw_text(row, 0)?;
+        Ok((id.clone(), (id, Timestamp(row.get(1)?), row.get::<_, bool>(2)?)))
     })?;
     let page = page.collect::<rusqlite::Result<Vec<_>>>()?;
-    let mut removed = Removed::default();
-    for (id, at, is_aside) in &page {
-        round.text.clone_from(id);
-        let Ok(id) = std::str::from_utf8(id) else { continue };
-        if *is_aside && *at < before && !stands(&format!("f.{id}")) {
-            remove_fencing(transaction, id)?;
-            removed.add(*at);
-        }
-    }
-    if page.len() < OTHERS {
-        round.go_on();
-    }
-    Ok(removed)
+    remove_each(&page, OTHERS, (round, |round| &mut round.text), |(id, at, is_aside)| {
+        let is_old = *is_aside && *at < before;
+        let id = str::from_utf8(id).ok().filter(|id| is_old && !stands(&format!("f.{id}")));
+        id.map_or(Ok(()), |id| remove_fencing(transaction, id))?;
+        Ok(id.map(|_| *at))
+    })
 }
 
 /// Pauses, maintenances and releases of groups. Those in effect have no end and stay.
@@ -376,25 +383,12 @@ fn old_decisions(
     round: &mut Round,
 ) -> Result<Removed, Fault> {
     let page = decisions::page(transaction, round.number, OTHERS)?;
-    let mut removed = Removed::default();
-    for (seq, decision, end) in &page {
-        round.number = *seq;
-        let Ok(decision) = decision else { continue };
-        let Some(over) = decision.over_at(*end).filter(|_| decision.about.mark().is_none()) else { continue };
-        let id = decision.id.to_string();
-        if over < before
-            && decision.at < before
-            && !stands(&format!("p.{id}"))
-            && !stands(&format!("p.{id}.end"))
-        {
-            decisions::remove(transaction, &id)?;
-            removed.add(over);
-        }
-    }
-    if page.len() < OTHERS {
-        round.go_on();
-    }
-    Ok(removed)
+    remove_each(&page, OTHERS, (round, |round| &mut round.number), |(decision, end)| {
+        let Ok(decision) = decision else { return Ok(None) };
+        let over = decision.over_at(*end).filter(|_| decision.about.mark().is_none());
+        let over = over.filter(|over| *over < before && decision.at < before);
+        remove_decision(transaction, &decision.id.to_string(), over, stands)
+    })
 }
 
 /// Ends of decisions that never came.
@@ -405,19 +399,24 @@ fn lone_endings(
     round: &mut Round,
 ) -> Result<Removed, Fault> {
     let page = decisions::lone_endings(transaction, round.number, OTHERS)?;
-    let mut removed = Removed::default();
-    for (seq, id, at) in &page {
-        round.number = *seq;
-        let Some(id) = id else { continue };
-        if *at < before && !stands(&format!("p.{id}")) && !stands(&format!("p.{id}.end")) {
-            decisions::remove(transaction, id)?;
-            removed.add(*at);
-        }
+    remove_each(&page, OTHERS, (round, |round| &mut round.number), |(id, at)| {
+        let Some(id) = id else { return Ok(None) };
+        remove_decision(transaction, id, Some(*at).filter(|at| *at < before), stands)
+    })
+}
+
+/// Removes a decision that was over then, and its end, unless the register has one of them.
+fn remove_decision(
+    transaction: &Transaction<'_>,
+    id: &str,
+    over: Option<Timestamp>,
+    stands: &dyn Fn(&str) -> bool,
+) -> Result<Option<Timestamp>, Fault> {
+    let over = over.filter(|_| !stands(&format!("p.{id}")) && !stands(&format!("p.{id}.end")));
+    if over.is_some() {
+        decisions::remove(transaction, id)?;
     }
-    if page.len() < OTHERS {
-        round.go_on();
-    }
-    Ok(removed)
+    Ok(over)
 }
 
 #[cfg(test)]

@@ -97,10 +97,7 @@ pub(crate) fn decode(row: &Row<'_>) -> Checked<MarkRow> {
 
 fn decode_unchecked(row: &Row<'_>) -> Option<MarkRow> {
     let fqdn: Option<String> = row.get(2).ok()?;
-    let fqdn = match fqdn {
-        Some(text) => Some(HostName::parse(&text).ok()?),
-        None => None,
-    };
+    let fqdn = fqdn.map(|text| HostName::parse(&text)).transpose().ok()?;
     let incarnation: Option<String> = row.get(9).ok()?;
     let returned_at: Option<i64> = row.get(13).ok()?;
     Some(MarkRow {
@@ -166,8 +163,6 @@ pub(crate) fn note_outcome(
     actor: &str,
 ) -> rusqlite::Result<()> {
     let (mark, node) = (Some(row.id), Some(&row.node));
-    history::append(
-        transaction,
-        &NewHistory { at: now, event, mark, node, route: None, outcome, detail, actor },
-    )
+    let new = NewHistory { mark, node, outcome, ..NewHistory::new(now, event, detail, actor) };
+    history::append(transaction, &new)
 }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use rusqlite::types::Value;
 use rusqlite::{Row, params};
 
-use crate::store::digest::{Checked, Damage, Digest, printable_key};
+use crate::store::digest::{Checked, checked, text, with_digest};
 use crate::{Journal, JournalError};
 use marks::fencing::Incarnation;
 use marks::host::HostName;
@@ -38,8 +39,8 @@ impl Journal {
         self.write(|transaction| {
             // A damaged row under this key is replaced.
             let sql = "INSERT OR REPLACE INTO connection VALUES (?1, ?2, ?3)";
-            let digest = digest(node, incarnation);
-            transaction.execute(sql, params![node.as_str(), incarnation.as_str(), digest])?;
+            let columns = columns(&(node.clone(), incarnation.clone()));
+            transaction.execute(sql, with_digest("connection", columns))?;
             for old in &over {
                 let sql = "DELETE FROM connection WHERE node = ?1 AND incarnation = ?2";
                 transaction.execute(sql, [node.as_str(), old.as_str()])?;
@@ -75,18 +76,14 @@ fn sort(all: &mut [Incarnation]) {
 }
 
 /// The host's name in lower case: the same host may have two spellings.
-fn digest(node: &HostName, incarnation: &Incarnation) -> Vec<u8> {
-    let node = node.as_str().to_ascii_lowercase();
-    Digest::of("connection").text(&node).text(incarnation.as_str()).finish()
+fn columns((node, incarnation): &(HostName, Incarnation)) -> Vec<Value> {
+    vec![node.as_str().to_ascii_lowercase().into(), text(incarnation.as_str())]
 }
 
 fn decode(row: &Row<'_>) -> Checked<Incarnation> {
-    let damage = || Damage { table: "connection", key: printable_key(row) };
-    let node: String = row.get(0).map_err(|_| damage())?;
-    let node = HostName::parse(&node).map_err(|_| damage())?;
-    let incarnation = Incarnation::from_journal(row.get(1).map_err(|_| damage())?);
-    let kept: Vec<u8> = row.get(2).map_err(|_| damage())?;
-    if kept == digest(&node, &incarnation) { Ok(incarnation) } else { Err(damage()) }
+    let node = row.get::<_, String>(0).ok().and_then(|node| HostName::parse(&node).ok());
+    let both = node.zip(row.get(1).ok().map(Incarnation::from_journal));
+    checked(row, ("connection", 2), both, columns).map(|(_, incarnation)| incarnation)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Fencings in the journal: appended by the agent, read by the intake.
 
 use rusqlite::types::Value;
-use rusqlite::{OptionalExtension, Params, Row, Transaction, params_from_iter};
+use rusqlite::{Params, Row, Transaction, params_from_iter};
 
 use crate::history::{self, NewHistory};
 use crate::store::digest::{Checked, Rows, checked, text, with_digest};
@@ -31,23 +31,13 @@ impl Agent {
                 }
                 _ => format!("{} was fenced, seen by {}", fencing.node, fencing.seen_by),
             };
-            Ok(history::append(
-                transaction,
-                &NewHistory {
-                    at: fencing.committed_at,
-                    event: "fenced",
-                    mark: None,
-                    node: Some(&fencing.node),
-                    route: None,
-                    outcome: None,
-                    detail: &detail,
-                    actor: match fencing.origin {
-                        Origin::Fencer | Origin::Shell => "fence_mark",
-                        Origin::Operator => "operator",
-                        Origin::Api => "api",
-                    },
-                },
-            )?)
+            let actor = match fencing.origin {
+                Origin::Fencer | Origin::Shell => "fence_mark",
+                Origin::Operator => "operator",
+                Origin::Api => "api",
+            };
+            let row = NewHistory::new(fencing.committed_at, "fenced", &detail, actor);
+            Ok(history::append(transaction, &NewHistory { node: Some(&fencing.node), ..row })?)
         })?;
         self.place.sync(&directory)?;
         self.confirm(fencing)?;
@@ -60,10 +50,8 @@ impl Agent {
     /// Reads the row back, and returns `Ok` only if it is the one that was written.
     fn confirm(&self, fencing: &Fencing) -> Result<(), JournalError> {
         let sql = format!("SELECT {COLUMNS} FROM fencing f WHERE f.id = ?1");
-        let read =
-            self.connection.query_row(&sql, [fencing.id.to_string()], |row| Ok(decode(row))).optional();
-        match self.sqlite(read)? {
-            Some(Ok(back)) if back == *fencing => Ok(()),
+        match self.rows(&sql, [fencing.id.to_string()], decode)?.sound.first() {
+            Some(back) if back == fencing => Ok(()),
             _ => Err(JournalError::Damaged {
                 path: self.place.file.clone(),
                 reason: format!("the fencing of {} did not read back the same", fencing.node),
@@ -155,10 +143,7 @@ pub(crate) fn decode(row: &Row<'_>) -> Checked<Fencing> {
 
 fn decode_unchecked(row: &Row<'_>) -> Option<Fencing> {
     let plug: Option<String> = row.get(2).ok()?;
-    let plug = match plug {
-        Some(text) => Some(HostName::parse(&text).ok()?),
-        None => None,
-    };
+    let plug = plug.map(|text| HostName::parse(&text)).transpose().ok()?;
     let incarnation: Option<String> = row.get(7).ok()?;
     Some(Fencing {
         id: FencingId::parse(&row.get::<_, String>(0).ok()?).ok()?,

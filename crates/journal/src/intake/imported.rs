@@ -1,10 +1,10 @@
 //! Fencings that another controller saw, read from the register. They are never this controller's own proof.
 
-use rusqlite::{Transaction, params};
+use rusqlite::Transaction;
 
 use crate::history::{self, ALERTER, NewHistory};
 use crate::intake::fencings;
-use crate::store::digest::Digest;
+use crate::store::digest::{text, with_digest};
 use crate::{Journal, JournalError};
 use marks::fencing::Fencing;
 use marks::id::FencingId;
@@ -49,9 +49,8 @@ fn is_here(transaction: &Transaction<'_>, fencing: FencingId) -> rusqlite::Resul
 
 fn import(transaction: &Transaction<'_>, fencing: &Fencing, now: Timestamp) -> rusqlite::Result<()> {
     fencings::insert(transaction, fencing)?;
-    let id = fencing.id.to_string();
-    let digest = Digest::of("imported").text(&id).finish();
-    transaction.prepare_cached("INSERT INTO imported VALUES (?1, ?2)")?.execute(params![id, digest])?;
+    let row = with_digest("imported", vec![text(&fencing.id.to_string())]);
+    transaction.prepare_cached("INSERT INTO imported VALUES (?1, ?2)")?.execute(row)?;
     let detail = format!("{} was fenced, seen by {}, read from the register", fencing.node, fencing.seen_by);
     let row = NewHistory { node: Some(&fencing.node), ..NewHistory::new(now, "read", &detail, ALERTER) };
     history::append(transaction, &row)

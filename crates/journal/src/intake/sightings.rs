@@ -1,10 +1,11 @@
 //! Sightings in the journal: what other witnesses reported of a fencing, with the mark that it belongs to.
 
-use rusqlite::{OptionalExtension, Params, Row, Transaction, params};
+use rusqlite::types::Value;
+use rusqlite::{OptionalExtension, Params, Row, Transaction, params_from_iter};
 
 use crate::history::{self, ALERTER, NewHistory};
 use crate::intake::folds;
-use crate::store::digest::{Checked, Damage, Digest, Rows, printable_key};
+use crate::store::digest::{Checked, Rows, checked, of_row, text};
 use crate::{Fault, Journal, JournalError};
 use marks::host::HostName;
 use marks::id::{MarkId, OperationId};
@@ -46,10 +47,8 @@ impl Journal {
             insert(transaction, sighting, (mark, rule))?;
             let event = if mark.is_some() { "sighted" } else { "set-aside" };
             let detail = format!("{}: {why}", says(sighting));
-            let (node, actor) = (Some(&sighting.node), ALERTER);
-            let row =
-                NewHistory { at: now, event, mark, node, route: None, outcome: None, detail: &detail, actor };
-            history::append(transaction, &row)?;
+            let row = NewHistory::new(now, event, &detail, ALERTER);
+            history::append(transaction, &NewHistory { mark, node: Some(&sighting.node), ..row })?;
             Ok(true)
         })
     }
@@ -121,19 +120,13 @@ pub(crate) fn insert(
     (mark, rule): (Option<MarkId>, Rule),
 ) -> rusqlite::Result<()> {
     // A damaged row under this key is replaced.
+    let kept = KeptSighting { sighting: sighting.clone(), mark, rule: Some(rule) };
+    let mut columns = columns(&kept);
+    let digest = of_row("sighting", &columns);
+    columns.extend([text(rule.as_str()), digest.into()]);
+    // A damaged row under this key is replaced.
     let sql = "INSERT OR REPLACE INTO sighting VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-    transaction.prepare_cached(sql)?.execute(params![
-        sighting.key(),
-        sighting.node.as_str(),
-        word(sighting),
-        operation(sighting),
-        sighting.at.0,
-        sighting.by_human,
-        mark.map(|mark| mark.to_string()),
-        rule.as_str(),
-        digest(sighting, mark),
-    ])?;
-    Ok(())
+    transaction.prepare_cached(sql)?.execute(params_from_iter(columns)).map(drop)
 }
 
 /// The witness of a host's fencing, for people.
@@ -153,11 +146,6 @@ fn load(transaction: &Transaction<'_>, sighting: &Sighting) -> Result<Option<Kep
     Ok(read.and_then(Result::ok))
 }
 
-/// The same words as those of the sources.
-fn word(sighting: &Sighting) -> &'static str {
-    sighting.source().as_str()
-}
-
 fn operation(sighting: &Sighting) -> Option<String> {
     match sighting.witness {
         Witness::Alert(operation) => Some(operation.to_string()),
@@ -165,33 +153,27 @@ fn operation(sighting: &Sighting) -> Option<String> {
     }
 }
 
-fn digest(sighting: &Sighting, mark: Option<MarkId>) -> Vec<u8> {
-    Digest::of("sighting")
-        .text(&sighting.key())
-        .text(sighting.node.as_str())
-        .text(word(sighting))
-        .maybe_text(operation(sighting).as_deref())
-        .int(sighting.at.0)
-        .int(i64::from(sighting.by_human))
-        .maybe_text(mark.map(|mark| mark.to_string()).as_deref())
-        .finish()
+/// Without the rule, which explains and decides nothing.
+fn columns(KeptSighting { sighting, mark, .. }: &KeptSighting) -> Vec<Value> {
+    vec![
+        sighting.key().into(),
+        text(sighting.node.as_str()),
+        text(sighting.source().as_str()),
+        operation(sighting).into(),
+        sighting.at.0.into(),
+        sighting.by_human.into(),
+        mark.map(|mark| mark.to_string()).into(),
+    ]
 }
 
 pub(crate) fn decode(row: &Row<'_>) -> Checked<KeptSighting> {
-    let damage = || Damage { table: "sighting", key: printable_key(row) };
-    let kept = decode_unchecked(row).ok_or_else(damage)?;
-    let digest_there: Vec<u8> = row.get(7).map_err(|_| damage())?;
-    let key: String = row.get(0).map_err(|_| damage())?;
-    let sound = key == kept.sighting.key() && digest_there == digest(&kept.sighting, kept.mark);
-    if sound { Ok(kept) } else { Err(damage()) }
+    let is_its_key = |kept: &KeptSighting| row.get(0).ok() == Some(kept.sighting.key());
+    checked(row, ("sighting", 7), decode_unchecked(row).filter(is_its_key), columns)
 }
 
 fn decode_unchecked(row: &Row<'_>) -> Option<KeptSighting> {
     let mark: Option<String> = row.get(6).ok()?;
-    let mark = match mark {
-        Some(id) => Some(MarkId::parse(&id).ok()?),
-        None => None,
-    };
+    let mark = mark.map(|id| MarkId::parse(&id)).transpose().ok()?;
     let sighting = Sighting {
         node: HostName::parse(&row.get::<_, String>(1).ok()?).ok()?,
         witness: decode_witness(row)?,

@@ -503,10 +503,10 @@ pub(crate) fn note_by(
         .query_row([mark.to_string()], |row| row.get(0))
         .optional()?;
     let node = node.and_then(|name| HostName::parse(&name).ok());
-    let (mark, route) = (Some(mark), Some(route));
+    let (mark, node, route) = (Some(mark), node.as_ref(), Some(route));
     history::append(
         transaction,
-        &NewHistory { at: now, event, mark, node: node.as_ref(), route, outcome: None, detail, actor },
+        &NewHistory { mark, node, route, ..NewHistory::new(now, event, detail, actor) },
     )
 }
 

@@ -9,12 +9,12 @@ use marks::register::Register;
 use marks::returning::Membership;
 use marks::terms::Terms;
 use marks::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, named_params, params};
+use rusqlite::{Connection, Row, Transaction, named_params, params};
 
 use crate::history::{self, ALERTER, NewHistory};
 use crate::queue::delivery_row::{self, ASKED_AGAIN, IS_STEP, WAITING};
 use crate::queue::holds::TURN;
-use crate::store::digest::{Checked, Damage, Digest, Rows};
+use crate::store::digest::{Checked, Damage, Rows, checked, text, with_digest};
 use crate::store::stirred::stir;
 use crate::{Journal, JournalError, row};
 
@@ -185,16 +185,10 @@ impl Journal {
     ) -> Result<Vec<(&'r str, Option<Timestamp>)>, JournalError> {
         let mut due = Vec::new();
         for capacity in capacity.iter().filter(|capacity| !capacity.route.contains('.')) {
-            let mut query = self.sqlite(self.connection.prepare_cached(&DUE_OF))?;
-            let given = Given::of(capacity, wait, now);
-            let given = named_params! {
-            ":now": given.now, ":limit": 1, ":route": given.route, ":register": given.register,
-            ":since": given.since, ":after": given.after, ":made_by": given.made_by,
-            ":notifies_return": given.notifies_return, ":mark": mark.to_string(), ":own_since": given.own_since,
-            };
-            let found: Option<Option<i64>> =
-                self.sqlite(query.query_row(given, |row| row.get(0)).optional())?;
-            due.extend(found.map(|since| (capacity.route.as_str(), since.map(Timestamp))));
+            let read = |row: &Row<'_>| row.get::<_, Option<i64>>(0);
+            let found = rows_of(&self.connection, &DUE_OF, (capacity, 1, Some(mark)), wait, now, read);
+            let since = self.sqlite(found)?.into_iter().map(|since| since.map(Timestamp));
+            due.extend(since.map(|since| (capacity.route.as_str(), since)));
         }
         Ok(due)
     }
@@ -241,7 +235,7 @@ pub(crate) fn due(
         match row {
             Ok(due) => sound.push(due),
             Err(damage) => {
-                quarantine(transaction, (&key.mark, &key.route), &damage, now)?;
+                quarantine(transaction, (&key.0, &key.1), &damage, now)?;
                 damaged.push(damage);
             }
         }
@@ -256,35 +250,40 @@ fn rows(
     (capacity, limit): (&Capacity, usize),
     wait: Option<RegisterWait>,
 ) -> rusqlite::Result<Vec<(Key, Checked<DueDelivery>)>> {
+    let read = |found: &Row<'_>| Ok(((found.get(row::WIDTH)?, found.get(row::WIDTH + 1)?), both(found)));
     let mut all = Vec::new();
     let most = [usize::from(capacity.first.is_some()), limit, capacity.again];
     for (sql, most) in DUE.iter().zip(most) {
         let left = most.min(limit.saturating_sub(all.len()));
         if left > 0 {
-            all.extend(rows_of(connection, sql, (capacity, left), &Given::of(capacity, wait, now))?);
+            all.extend(rows_of(connection, sql, (capacity, left, capacity.first), wait, now, read)?);
         }
     }
     Ok(all)
 }
 
-fn rows_of(
+fn rows_of<T>(
     connection: &Connection,
     sql: &str,
-    (capacity, limit): (&Capacity, usize),
-    given: &Given<'_>,
-) -> rusqlite::Result<Vec<(Key, Checked<DueDelivery>)>> {
-    let mut query = connection.prepare_cached(sql)?;
+    (capacity, limit, mark): (&Capacity, usize, Option<MarkId>),
+    wait: Option<RegisterWait>,
+    now: Timestamp,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    let after = capacity.terms.after.as_ref();
     let given = named_params! {
-        ":now": given.now, ":limit": i64::try_from(limit).unwrap_or(i64::MAX), ":route": given.route, ":register": given.register,
-        ":since": given.since, ":after": given.after, ":made_by": given.made_by,
-        ":notifies_return": given.notifies_return, ":mark": capacity.first.map(|mark| mark.to_string()),
-        ":own_since": given.own_since,
+        ":now": now.0,
+        ":limit": i64::try_from(limit).unwrap_or(i64::MAX),
+        ":route": capacity.route,
+        ":mark": mark.map(|mark| mark.to_string()),
+        ":register": wait.map(|wait| wait.register.as_str()),
+        ":since": wait.map(|wait| wait.waited_since.0),
+        ":own_since": wait.and_then(|wait| wait.own_since).map(|since| since.0),
+        ":after": after.map(|after| after.route.as_str()),
+        ":made_by": after.map(|after| (now - after.limit).0),
+        ":notifies_return": capacity.terms.notifies_return,
     };
-    let rows = query.query_map(given, |found| {
-        let key = Key { mark: found.get(row::WIDTH)?, route: found.get(row::WIDTH + 1)? };
-        Ok((key, both(found)))
-    })?;
-    rows.collect()
+    connection.prepare_cached(sql)?.query_map(given, read)?.collect()
 }
 
 /// Quarantines a delivery with a damaged row, or of a mark with one, once, so that it blocks nothing; an operator's end
@@ -305,43 +304,12 @@ pub(crate) fn quarantine(
     let detail =
         format!("the digest of {} {} does not fit: it is not sent and not dropped", damage.table, damage.key);
     let (mark, route) = (MarkId::parse(mark).ok(), Some(route));
-    let (event, actor) = ("quarantined", ALERTER);
-    let new = NewHistory { at: now, event, mark, node: None, route, outcome: None, detail: &detail, actor };
+    let new = NewHistory { mark, route, ..NewHistory::new(now, "quarantined", &detail, ALERTER) };
     history::append(transaction, &new)
 }
 
-/// The parameters of the query, except for its limit.
-struct Given<'r> {
-    now: i64,
-    route: &'r str,
-    register: Option<&'static str>,
-    since: Option<i64>,
-    own_since: Option<i64>,
-    after: Option<&'r str>,
-    made_by: Option<i64>,
-    notifies_return: bool,
-}
-
-impl<'r> Given<'r> {
-    fn of(capacity: &'r Capacity, wait: Option<RegisterWait>, now: Timestamp) -> Self {
-        let after = capacity.terms.after.as_ref();
-        Self {
-            now: now.0,
-            route: &capacity.route,
-            register: wait.map(|wait| wait.register.as_str()),
-            since: wait.map(|wait| wait.waited_since.0),
-            own_since: wait.and_then(|wait| wait.own_since).map(|since| since.0),
-            after: after.map(|after| after.route.as_str()),
-            made_by: after.map(|after| (now - after.limit).0),
-            notifies_return: capacity.terms.notifies_return,
-        }
-    }
-}
-
-struct Key {
-    mark: String,
-    route: String,
-}
+/// The mark and the route.
+type Key = (String, String);
 
 pub(crate) fn both(found: &Row<'_>) -> Checked<DueDelivery> {
     Ok(DueDelivery { mark: row::decode(found)?, delivery: delivery_row::decode(found, row::WIDTH)? })
@@ -353,11 +321,9 @@ impl Journal {
     /// # Errors
     /// As any read.
     pub fn served(&self) -> Result<Option<String>, JournalError> {
-        let read = self.connection.query_row("SELECT routes, digest FROM served", [], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?))
-        });
-        let found = self.sqlite(read.optional())?;
-        Ok(found.filter(|(routes, kept)| *kept == digest(routes)).map(|(routes, _)| routes))
+        let columns = |routes: &String| vec![text(routes)];
+        let read = |row: &Row<'_>| checked(row, ("served", 1), row.get(0).ok(), columns);
+        Ok(self.rows("SELECT routes, digest FROM served", [], read)?.sound.pop())
     }
 
     /// Notes that every open mark has its deliveries for these routes.
@@ -367,14 +333,9 @@ impl Journal {
     pub fn note_served(&mut self, routes: &str) -> Result<(), JournalError> {
         self.write(|transaction| {
             let sql = "INSERT OR REPLACE INTO served VALUES (1, ?1, ?2)";
-            transaction.execute(sql, params![routes, digest(routes)])?;
-            Ok(())
+            Ok(transaction.execute(sql, with_digest("served", vec![text(routes)])).map(drop)?)
         })
     }
-}
-
-fn digest(routes: &str) -> Vec<u8> {
-    Digest::of("served").text(routes).finish()
 }
 
 #[cfg(test)]

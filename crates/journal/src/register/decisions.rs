@@ -350,10 +350,7 @@ fn append(
 ) -> rusqlite::Result<()> {
     let scope = decision.about.scope();
     let node = scope.as_ref().and_then(Scope::host);
-    history::append(
-        transaction,
-        &NewHistory { at, event, mark: None, node, route: None, outcome: None, detail, actor },
-    )
+    history::append(transaction, &NewHistory { node, ..NewHistory::new(at, event, detail, actor) })
 }
 
 /// Returns whether it is new; it lasts from then on by this controller's clock. A damaged row under its id is replaced.
@@ -391,7 +388,7 @@ fn load_ending(transaction: &Transaction<'_>, id: NoteId) -> rusqlite::Result<Op
 }
 
 /// A decision with its number, and with the time of its end if an operator ended it.
-pub(crate) type Decided = (i64, Checked<Decision>, Option<Timestamp>);
+pub(crate) type Decided = (i64, (Checked<Decision>, Option<Timestamp>));
 
 /// Some decisions after a number.
 pub(crate) fn page(
@@ -406,17 +403,20 @@ pub(crate) fn page(
     let mut query = transaction.prepare_cached(&sql)?;
     let read = |row: &Row<'_>| {
         let end: Option<i64> = row.get(11)?;
-        Ok((row.get(10)?, decode_kept(row).map(Kept::here), end.map(Timestamp)))
+        Ok((row.get(10)?, (decode_kept(row).map(Kept::here), end.map(Timestamp))))
     };
     query.query_map([after], read)?.collect()
 }
 
-/// Some ends after a number without their decision, each with its decision's id and its time.
+/// An end without a decision: its number, its decision's id, and its time.
+pub(crate) type LoneEnding = (i64, (Option<String>, Timestamp));
+
+/// Some ends after a number without their decision.
 pub(crate) fn lone_endings(
     transaction: &Transaction<'_>,
     after: i64,
     limit: usize,
-) -> rusqlite::Result<Vec<(i64, Option<String>, Timestamp)>> {
+) -> rusqlite::Result<Vec<LoneEnding>> {
     let sql = format!(
         "SELECT e.seq, e.decision, e.at FROM ending e WHERE e.seq > ?1
          AND NOT EXISTS (SELECT 1 FROM decision p WHERE p.id = e.decision) ORDER BY e.seq LIMIT {limit}"
@@ -424,7 +424,7 @@ pub(crate) fn lone_endings(
     let mut query = transaction.prepare_cached(&sql)?;
     let read = |row: &Row<'_>| {
         // Damage may have made the id no text.
-        Ok((row.get(0)?, String::from_utf8(raw_text(row, 1)?).ok(), Timestamp(row.get(2)?)))
+        Ok((row.get(0)?, (String::from_utf8(raw_text(row, 1)?).ok(), Timestamp(row.get(2)?))))
     };
     query.query_map([after], read)?.collect()
 }
