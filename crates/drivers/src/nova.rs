@@ -199,8 +199,7 @@ fn disabled_reason(table: &mut Section<'_, '_>) -> Option<String> {
     let disable = table.flag("disable").unwrap_or(false);
     let key = "disabled-reason";
     let reason = table.text(key, body::reason);
-    if table.has(key) && !disable {
-        table.complain(key, format!("{key} has no effect by itself: set disable = true, or remove {key}"));
-    }
+    let why = format!("{key} has no effect by itself: set disable = true, or remove {key}");
+    table.complain_if(!disable, key, &why);
     disable.then(|| reason.unwrap_or_else(|| body::REASON.to_owned()))
 }

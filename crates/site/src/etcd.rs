@@ -26,11 +26,7 @@ pub fn read(store: &mut Section<'_, '_>) -> Option<Etcd> {
     let login = login(&mut section);
     in_the_clear(&mut section, endpoints.as_deref().unwrap_or_default());
     let prefix = section.text("prefix", prefix);
-    if !section.has("prefix") {
-        section.missing(
-            "[store.etcd] has no prefix: set one with this cluster's name, such as \"/nova-host-alerter/CLUSTER\"",
-        );
-    }
+    section.needs("prefix", "set one with this cluster's name, such as \"/nova-host-alerter/CLUSTER\"");
     let is_sound = section.is_sound();
     section.finish();
     let etcd = Etcd { endpoints: endpoints?, ca, identity, login, prefix: prefix? };
@@ -88,7 +84,7 @@ fn endpoint(text: &str) -> Result<(), String> {
 fn identity(section: &mut Section<'_, '_>) -> Option<(PathBuf, PathBuf)> {
     let certificate = section.text("certificate-file", trusted);
     let key = section.text("key-file", private);
-    together(section, ["certificate-file", "key-file"]);
+    section.both_or_neither("certificate-file", "key-file");
     certificate.zip(key)
 }
 
@@ -96,7 +92,7 @@ fn identity(section: &mut Section<'_, '_>) -> Option<(PathBuf, PathBuf)> {
 fn login(section: &mut Section<'_, '_>) -> Option<Login> {
     let user = section.text("user", user);
     let password = section.text("password-file", password);
-    together(section, ["user", "password-file"]);
+    section.both_or_neither("user", "password-file");
     user.zip(password).map(|(user, password)| Login { user, password })
 }
 
@@ -121,14 +117,6 @@ fn is_in_the_clear(endpoint: &str) -> bool {
     };
     let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
     !address.map_or(host == "localhost", |address| address.to_canonical().is_loopback())
-}
-
-fn together(section: &mut Section<'_, '_>, keys: [&str; 2]) {
-    for (there, absent) in [(keys[0], keys[1]), (keys[1], keys[0])] {
-        if section.has(there) && !section.has(absent) {
-            section.complain(there, format!("{there} needs {absent} beside it"));
-        }
-    }
 }
 
 fn trusted(text: &str) -> Result<PathBuf, String> {

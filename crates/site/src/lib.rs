@@ -40,7 +40,7 @@ pub use gone::GONE;
 pub use inputs::{Setting, Table, Value};
 pub use plain::{blanked, is_hidden, is_plain_name};
 pub use problem::{ConfigErrors, Place, Problem};
-pub use reader::{Section, shown, unknown_word};
+pub use reader::{Section, shown, text_if, unknown_word};
 pub use seal::{CLUSTER_KEY, keys_beside, own_keys, seal_keys, sealing_file};
 pub use syslog::{Severity, Syslog};
 

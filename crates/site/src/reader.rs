@@ -271,6 +271,28 @@ impl<'a, 'p> Section<'a, 'p> {
         self.missing_at(self.place, message);
     }
 
+    /// Notes that a key is missing, and what to do, unless it is there.
+    pub fn needs(&mut self, key: &str, advice: &str) {
+        if !self.has(key) {
+            self.missing(format!("[{}] has no {key}: {advice}", self.title));
+        }
+    }
+
+    /// Notes a problem with a key that is there, if it does not fit the others.
+    pub fn complain_if(&mut self, is_wrong: bool, key: &str, message: &str) {
+        if is_wrong && self.has(key) {
+            self.complain(key, message);
+        }
+    }
+
+    /// Notes each of two keys that is there without the other.
+    pub fn both_or_neither(&mut self, one: &str, other: &str) {
+        for (there, missing) in [(one, other), (other, one)] {
+            let why = format!("{there} has no effect without {missing}: set both, or neither");
+            self.complain_if(!self.has(missing), there, &why);
+        }
+    }
+
     /// Notes that something is missing at this place.
     pub fn missing_at(&mut self, place: Place<'a>, message: impl Into<String>) {
         self.problems.missing(place, message);
@@ -378,6 +400,11 @@ impl<'a, 'p> Section<'a, 'p> {
         }
         last
     }
+}
+
+/// A text, if it is what `why` says that it must be.
+pub fn text_if(is_good: bool, text: &str, why: &str) -> Result<String, String> {
+    if is_good { Ok(text.to_owned()) } else { Err(why.to_owned()) }
 }
 
 /// The message for a text that is none of the known words, with the known ones. The text itself is not shown.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use site::text_if;
 
 use crate::web::secret;
 
@@ -71,21 +72,18 @@ impl Credentials {
 /// Reads `bearer-scheme`: a word, as RFC 9110 has it.
 pub(super) fn scheme(text: &str) -> Result<String, String> {
     let of_a_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-    match (1..=32).contains(&text.len()) && text.bytes().all(of_a_token) {
-        true => Ok(text.to_owned()),
-        false => Err("must be one word, such as \"GenieKey\"".to_owned()),
-    }
+    let is_good = (1..=32).contains(&text.len()) && text.bytes().all(of_a_token);
+    text_if(is_good, text, "must be one word, such as \"GenieKey\"")
 }
 
 /// Reads `username`.
 pub(super) fn username(text: &str) -> Result<String, String> {
-    match text.is_empty() || text.contains(|c: char| c == ':' || c.is_control()) {
-        true => {
-            Err("the user name must not be empty, and have neither a colon nor a control character"
-                .to_owned())
-        }
-        false => Ok(text.to_owned()),
-    }
+    let is_good = !text.is_empty() && !text.contains(|c: char| c == ':' || c.is_control());
+    text_if(
+        is_good,
+        text,
+        "the user name must not be empty, and have neither a colon nor a control character",
+    )
 }
 
 /// Reads `password-file`; the file's content is checked too.

@@ -14,7 +14,7 @@ use super::signature::SigningKey;
 use crate::driver::notifies_return;
 use crate::event::TimeFormat;
 use crate::event::template::Template;
-use crate::web::{self, both_or_neither};
+use crate::web;
 
 /// What an `http` route is made of.
 #[derive(Clone, Debug)]
@@ -85,12 +85,8 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
 fn confirmation(table: &mut Section<'_, '_>) -> Option<Duration> {
     let by_callback = table.choice("ack", &[("response", false), ("callback", true)]).unwrap_or(false);
     let seconds = table.number("ack-timeout", 60..=86_400).unwrap_or(600);
-    if table.has("ack-timeout") && !by_callback {
-        table.complain(
-            "ack-timeout",
-            "the answer acknowledges, so ack-timeout has no effect: set ack = \"callback\", or remove ack-timeout",
-        );
-    }
+    let why = "the answer acknowledges, so ack-timeout has no effect: set ack = \"callback\", or remove ack-timeout";
+    table.complain_if(!by_callback, "ack-timeout", why);
     by_callback.then(|| Duration::from_secs(seconds.into()))
 }
 
@@ -99,12 +95,8 @@ fn body(table: &mut Section<'_, '_>, time_format: TimeFormat) -> Option<Layout> 
     let template = table.text("template", |text| Template::parse(text, time_format));
     let words = ["standard", "extended", "template"].map(|word| (word, word));
     let body = table.choice("body", &words);
-    if table.has("template") && body != Some("template") {
-        table.complain(
-            "template",
-            "template has no effect with this body: set body = \"template\", or remove template",
-        );
-    }
+    let why = "template has no effect with this body: set body = \"template\", or remove template";
+    table.complain_if(body != Some("template"), "template", why);
     match body {
         Some("extended") => Some(Layout::Extended),
         Some("template") if !table.has("template") => {
@@ -121,21 +113,14 @@ fn credentials(table: &mut Section<'_, '_>) -> Option<Credentials> {
     let scheme = table.text("bearer-scheme", credentials::scheme);
     let scheme = scheme.unwrap_or_else(|| "Bearer".to_owned());
     let bearer = table.text("bearer-file", |file| Credentials::bearer(&scheme, file));
-    if table.has("bearer-scheme") && !table.has("bearer-file") {
-        table.complain(
-            "bearer-scheme",
-            "bearer-scheme has no effect without bearer-file: set both, or neither",
-        );
-    }
+    let why = "bearer-scheme has no effect without bearer-file: set both, or neither";
+    table.complain_if(!table.has("bearer-file"), "bearer-scheme", why);
     let username = table.text("username", credentials::username);
     let password_file = table.text("password-file", credentials::password_file);
-    both_or_neither(table, "username", "password-file");
-    if table.has("bearer-file") && (table.has("username") || table.has("password-file")) {
-        table.complain(
-            "bearer-file",
-            "a request has only one: use bearer-file, or username and password-file",
-        );
-    }
+    table.both_or_neither("username", "password-file");
+    let has_other = table.has("username") || table.has("password-file");
+    let why = "a request has only one: use bearer-file, or username and password-file";
+    table.complain_if(has_other, "bearer-file", why);
     bearer.or_else(|| Some(Credentials::Basic { username: username?, password_file: password_file? }))
 }
 

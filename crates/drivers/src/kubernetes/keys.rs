@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use site::{Section, absolute};
+use site::{Section, absolute, text_if};
 
 use super::access::Kubeconfig;
 use super::body::Mode;
@@ -40,10 +40,7 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     let timeout = table.number("timeout", 1..=LONGEST).unwrap_or(LONGEST);
     let clear = table.choice("when-returned", &[("clear", true), ("leave", false)]).unwrap_or(true);
     let template = template(table, mode);
-    if !table.has("mode") {
-        let title = table.title().to_owned();
-        table.missing(format!("[{title}] has no mode: set it to taint, condition, remediation or annotate"));
-    }
+    table.needs("mode", "set it to taint, condition, remediation or annotate");
     fitting(table, mode);
     let timeout = Duration::from_secs(timeout.into());
     let (mode, source) = (mode?, source?);
@@ -55,10 +52,7 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
 fn source(table: &mut Section<'_, '_>) -> Option<Kubeconfig> {
     let file = table.text("kubeconfig", absolute);
     let context = table.text("context", context);
-    if !table.has("kubeconfig") {
-        let title = table.title().to_owned();
-        table.missing(format!("[{title}] has no kubeconfig: set it to the file with server and credentials"));
-    }
+    table.needs("kubeconfig", "set it to the file with server and credentials");
     Some(Kubeconfig { file: file?, context })
 }
 
@@ -69,16 +63,11 @@ fn template(table: &mut Section<'_, '_>, mode: Option<Mode>) -> Option<Template>
     let template_name = table.text("template-name", name);
     let namespace = table.text("template-namespace", name);
     if mode == Some(Mode::Remediation) {
-        required(table, &["template-api-version", "template-kind", "template-name"]);
+        for key in ["template-api-version", "template-kind", "template-name"] {
+            table.needs(key, "this mode needs it");
+        }
     }
     Some(Template { api_version: api_version?, kind: kind?, name: template_name?, namespace })
-}
-
-fn required(table: &mut Section<'_, '_>, keys: &[&str]) {
-    for key in keys.iter().filter(|key| !table.has(key)).copied().collect::<Vec<_>>() {
-        let title = table.title().to_owned();
-        table.missing(format!("[{title}] has no {key}: this mode needs it"));
-    }
 }
 
 /// Reports keys that another mode has.
@@ -96,9 +85,7 @@ fn fitting(table: &mut Section<'_, '_>, mode: Option<Mode>) {
 
 fn unused(table: &mut Section<'_, '_>, without: &str, keys: &[&str]) {
     for key in keys {
-        if table.has(key) {
-            table.complain(key, format!("has no effect without {without}: remove it"));
-        }
+        table.complain_if(true, key, &format!("has no effect without {without}: remove it"));
     }
 }
 
@@ -106,36 +93,24 @@ fn unused(table: &mut Section<'_, '_>, without: &str, keys: &[&str]) {
 fn name(text: &str) -> Result<String, String> {
     let is_plain =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
-    match (1..=253).contains(&text.len()) && text.bytes().all(is_plain) && !text.starts_with('.') {
-        true => Ok(text.to_owned()),
-        false => Err("must be a name of Kubernetes: small letters, digits, - and .".to_owned()),
-    }
+    let is_good = (1..=253).contains(&text.len()) && text.bytes().all(is_plain) && !text.starts_with('.');
+    text_if(is_good, text, "must be a name of Kubernetes: small letters, digits, - and .")
 }
 
 fn api_version(text: &str) -> Result<String, String> {
     let parts = text.split_once('/').filter(|(group, version)| name(group).is_ok() && name(version).is_ok());
-    match parts.is_some_and(|(_, version)| !version.contains('.')) {
-        true => Ok(text.to_owned()),
-        false => {
-            Err("must be a group and a version, such as \"infrastructure.cluster.x-k8s.io/v1beta1\""
-                .to_owned())
-        }
-    }
+    let is_good = parts.is_some_and(|(_, version)| !version.contains('.'));
+    let why = "must be a group and a version, such as \"infrastructure.cluster.x-k8s.io/v1beta1\"";
+    text_if(is_good, text, why)
 }
 
 fn kind(text: &str) -> Result<String, String> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    match text.strip_suffix("Template").is_some_and(|kind| !kind.is_empty() && is_plain) {
-        true => Ok(text.to_owned()),
-        false => {
-            Err("must be a kind that ends with Template, such as \"Metal3RemediationTemplate\"".to_owned())
-        }
-    }
+    let is_good = text.strip_suffix("Template").is_some_and(|kind| !kind.is_empty() && is_plain);
+    text_if(is_good, text, "must be a kind that ends with Template, such as \"Metal3RemediationTemplate\"")
 }
 
 fn context(text: &str) -> Result<String, String> {
-    match text.is_empty() || text.contains(char::is_control) {
-        true => Err("must be the name of a context of the kubeconfig".to_owned()),
-        false => Ok(text.to_owned()),
-    }
+    let is_good = !text.is_empty() && !text.contains(char::is_control);
+    text_if(is_good, text, "must be the name of a context of the kubeconfig")
 }

@@ -1,6 +1,6 @@
 //! The keys of `[mistral.NAME]`. All errors are found before anything runs.
 
-use site::Section;
+use site::{Section, text_if};
 
 use super::input::{Input, Template};
 use crate::event::TimeFormat;
@@ -38,10 +38,7 @@ impl Options {
 /// Reads the route's table.
 pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     let options = options(table);
-    if !table.has("workflow") {
-        let title = table.title().to_owned();
-        table.missing(format!("[{title}] has no workflow: set it to the name of the workflow to start"));
-    }
+    table.needs("workflow", "set it to the name of the workflow to start");
     options.filter(|_| table.is_sound())
 }
 
@@ -61,8 +58,5 @@ fn options(table: &mut Section<'_, '_>) -> Option<Options> {
 fn name(text: &str) -> Result<String, String> {
     let is_good = (1..=LONGEST).contains(&text.chars().count())
         && !text.contains(|c: char| c.is_control() || c.is_whitespace());
-    match is_good {
-        true => Ok(text.to_owned()),
-        false => Err(format!("must be a name without blanks, of at most {LONGEST} characters")),
-    }
+    text_if(is_good, text, &format!("must be a name without blanks, of at most {LONGEST} characters"))
 }

@@ -5,6 +5,7 @@ use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use site::text_if;
 
 use super::service::Service;
 use crate::event::{NO_HOST, bytes};
@@ -65,12 +66,10 @@ pub(super) fn reason(text: &str) -> Result<String, String> {
         && text.contains(TIME)
         && !rest.contains(['{', '}'])
         && !text.contains(char::is_control);
-    match is_good {
-        true => Ok(text.to_owned()),
-        false => Err(format!(
-            "must be one line of at most {LONGEST} characters that names {WHO}, with {TIME} in it once and no other braces"
-        )),
-    }
+    let why = format!(
+        "must be one line of at most {LONGEST} characters that names {WHO}, with {TIME} in it once and no other braces"
+    );
+    text_if(is_good, text, &why)
 }
 
 impl Stored {

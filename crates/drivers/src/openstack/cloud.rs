@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reqwest::Url;
 use secrecy::{ExposeSecret as _, SecretSlice};
-use site::{Section, absolute, must_be_absolute, read_private, read_trusted};
+use site::{Section, absolute, must_be_absolute, read_private, read_trusted, text_if};
 
 use super::catalog::{Choice, Service};
 use super::credentials::{Credentials, text};
@@ -280,17 +280,11 @@ pub fn read_within(table: &mut Section<'_, '_>, timeout: Duration) -> CloudOptio
 
 /// An address that a path can be put behind.
 fn base(text: &str, allow_http: bool) -> Result<String, String> {
-    match address(text, allow_http)?.query() {
-        Some(_) => Err("must be an address without a query (?)".to_owned()),
-        None => Ok(text.to_owned()),
-    }
+    text_if(address(text, allow_http)?.query().is_none(), text, "must be an address without a query (?)")
 }
 
 fn name(text: &str) -> Result<String, String> {
-    match text.is_empty() || text.contains(char::is_control) {
-        true => Err("must be a name on one line".to_owned()),
-        false => Ok(text.to_owned()),
-    }
+    text_if(!text.is_empty() && !text.contains(char::is_control), text, "must be a name on one line")
 }
 
 #[cfg(test)]

@@ -11,10 +11,7 @@ pub fn command(table: &mut Section<'_, '_>) -> Option<Vec<String>> {
         false => Ok(()),
     };
     let command = table.texts("command", no_nul);
-    if !table.has("command") {
-        let title = table.title().to_owned();
-        table.missing(format!("[{title}] has no command: set it to a program and its arguments"));
-    }
+    table.needs("command", "set it to a program and its arguments");
     let command = command?;
     if let Err(why) = program_of(&command) {
         table.complain("command", why);

@@ -97,19 +97,15 @@ fn operation(table: &mut Section<'_, '_>) -> Option<Operation> {
     let kind = table.choice("reboot-type", &[("soft", "SOFT"), ("hard", "HARD")]);
     let delete_timeout = table.number("delete-timeout", 1..=LONGEST);
     let force = table.flag("force-recreate");
-    if !table.has("operation") {
-        let title = table.title().to_owned();
-        table.missing(format!("[{title}] has no operation: set it to reboot, rebuild or recreate"));
-    }
+    table.needs("operation", "set it to reboot, rebuild or recreate");
     let word = word?;
     for (key, of) in [
         ("reboot-type", Word::Reboot),
         ("delete-timeout", Word::Recreate),
         ("force-recreate", Word::Recreate),
     ] {
-        if table.has(key) && of != word {
-            table.complain(key, "does not belong to this operation: remove it, or change operation");
-        }
+        let why = "does not belong to this operation: remove it, or change operation";
+        table.complain_if(of != word, key, why);
     }
     Some(match word {
         Word::Reboot => Operation::Reboot(kind),

@@ -22,10 +22,7 @@ pub fn read(table: &mut Section<'_, '_>) -> Option<ClientOptions> {
     let html_acknowledges = table.flag("html-acknowledges").unwrap_or(false);
     let longest = u32::try_from(LONGEST.as_secs()).expect("half a minute");
     let seconds = table.number("timeout", 1..=longest).unwrap_or(longest);
-    if !table.has("url") {
-        let title = table.title().to_owned();
-        table.missing(format!("[{title}] has no url: set it to the address of the recovery controller"));
-    }
+    table.needs("url", "set it to the address of the recovery controller");
     let url = url?;
     if table.is_sound() && url.scheme() != "https" {
         without_tls(table, &["ca-file", "certificate-file", "key-file", "server-name", "tls-min"]);
@@ -61,24 +58,14 @@ pub fn tls_min(table: &mut Section<'_, '_>) -> tls::Version {
 pub fn identity(table: &mut Section<'_, '_>) -> Option<IdentityFiles> {
     let certificate = table.text("certificate-file", absolute);
     let key = table.text("key-file", absolute);
-    both_or_neither(table, "certificate-file", "key-file");
+    table.both_or_neither("certificate-file", "key-file");
     Some(IdentityFiles { certificate: certificate?, key: key? })
-}
-
-/// Reports which of two keys is missing.
-pub(crate) fn both_or_neither(table: &mut Section<'_, '_>, one: &'static str, other: &'static str) {
-    for (there, missing) in [(one, other), (other, one)] {
-        if table.has(there) && !table.has(missing) {
-            table.complain(there, format!("{there} has no effect without {missing}: set both, or neither"));
-        }
-    }
 }
 
 /// Reports keys that have no effect without TLS.
 pub fn without_tls(table: &mut Section<'_, '_>, keys: &[&str]) {
     for key in keys {
-        if table.has(key) {
-            table.complain(key, format!("{key} has no effect with an http url: use https, or remove {key}"));
-        }
+        let why = format!("{key} has no effect with an http url: use https, or remove {key}");
+        table.complain_if(true, key, &why);
     }
 }

@@ -25,7 +25,7 @@ pub use endpoint::{Endpoint, Said};
 pub use fault::{Fault, Why};
 pub use identity::{IdentityFiles, authorities};
 pub(crate) use identity::{certificates_of, identity_of, unpaired};
-pub(crate) use keys::{both_or_neither, server_name};
+pub(crate) use keys::server_name;
 pub use keys::{identity, read as read_options, tls_min, without_tls};
 pub(crate) use plain::plain;
 #[cfg(test)]
