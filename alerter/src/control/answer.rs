@@ -33,6 +33,12 @@ impl Refusal {
         Self::new(StatusCode::BAD_REQUEST, kind, message)
     }
 
+    /// What an operator means was not found, while it may stand in a register that was not read since the start.
+    pub(super) fn unread() -> Self {
+        let message = "this is not known yet: the alerter has not read the register since it started; run this again in some seconds";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "register-unread", message)
+    }
+
     pub(super) fn absent(message: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not-found", message)
     }

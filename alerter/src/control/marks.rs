@@ -194,10 +194,11 @@ async fn those_of(
         }
         Ok(marks)
     };
+    let is_read = shared.has_read_register().await;
     let marks = shared.base.store.run(read).await?;
-    if marks.is_empty() {
-        Err(Refusal::absent("no open mark has this host name or id: see `nova-host-alerter list`"))
-    } else {
-        Ok(marks)
+    match marks.is_empty() {
+        false => Ok(marks),
+        true if !is_read => Err(Refusal::unread()),
+        true => Err(Refusal::absent("no open mark has this host name or id: see `nova-host-alerter list`")),
     }
 }

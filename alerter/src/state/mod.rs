@@ -109,6 +109,13 @@ impl Shared {
         self.base.seen().view.as_ref().filter(|_| is_new)?.cib.as_ref().ok().cloned()
     }
 
+    /// Waits until the register was read since this start; false where that takes too long. What is not found before may stand there.
+    pub async fn has_read_register(&self) -> bool {
+        let come = self.base.looks.seen_again();
+        let is_read = || self.base.cluster.is_none() || self.base.seen().register.is_some();
+        is_read() || come.await && is_read()
+    }
+
     /// Waits until everything in this journal was read in the register; false where that takes too long.
     pub async fn is_known_elsewhere(&self) -> bool {
         let come = self.base.looks.whole_again();

@@ -236,9 +236,9 @@ fn what_is_wrong_with_etcd_is_all_said() {
         ":3:8: [store.etcd] has no prefix",
         ":4:14: must be https://HOST:PORT",
         ":5:8: must be the name of a user",
-        ":5:8: user needs password-file",
+        ":5:8: user has no effect without password-file: set both, or neither",
         ":6:12: must be an absolute path",
-        ":6:12: key-file needs certificate-file",
+        ":6:12: key-file has no effect without certificate-file",
         ":7:1: unknown key prefx in [store.etcd]",
     ];
     for (problem, wanted) in problems.iter().zip(wanted) {

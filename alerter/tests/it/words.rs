@@ -340,3 +340,19 @@ async fn a_word_is_answered_when_it_stands_in_the_register() {
         assert_eq!(daemon.has_accepted_alone(), !finds_all);
     }
 }
+
+/// A pause of another controller, or a mark, may stand there. The broken variant answers that there is none.
+#[tokio::test]
+async fn what_is_not_found_before_the_register_was_read_is_not_known() {
+    let (server, alerter) = Server::beside(&Site::new(&[HOST]), "ctl1").await;
+    let (shared, daemon) = (alerter.shared(), server.daemon());
+    let read = shared.base.seen().register.take();
+    let asked = json!({ "target": HOST, "reason": "it lives" });
+    let answer = async |path| daemon.post::<Value>(path, &asked).await.map_err(|e| e.kind().to_owned());
+    let unknown = || Err("register-unread".to_owned());
+    assert_eq!(answer("/v1/maintenance/end").await, unknown());
+    assert_eq!(answer("/v1/release").await, unknown());
+    shared.base.seen().register = read;
+    assert_eq!(answer("/v1/maintenance/end").await.map(|answer| answer["changed"].clone()), Ok(json!(0)));
+    assert_eq!(answer("/v1/release").await, Err("not-found".to_owned()));
+}

@@ -68,6 +68,17 @@ pub struct Ended {
     pub at: Timestamp,
 }
 
+impl Ended {
+    /// Where the clock was set back since it ended, it ended now, and its wait begins now.
+    fn as_of(&self, now: Timestamp) -> Self {
+        let mut ended = Self { at: self.at.min(now), ..self.clone() };
+        if let Verdict::Again { next_due, .. } | Verdict::Unreached { next_due, .. } = &mut ended.verdict {
+            *next_due = *next_due - self.at.since(now);
+        }
+        ended
+    }
+}
+
 /// The effect of an answer that was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recorded {
@@ -204,7 +215,7 @@ struct Dispatch<'t> {
 
 impl Dispatch<'_> {
     fn finish(&mut self, ended: &Ended) -> Result<(), Fault> {
-        let failed = finish(self.transaction, ended, &mut self.dispatched.damaged)?;
+        let failed = finish(self.transaction, &ended.as_of(self.now), &mut self.dispatched.damaged)?;
         self.dispatched.recorded.push(Recorded { failed });
         Ok(())
     }
@@ -616,6 +627,21 @@ mod tests {
         let released = journal.dispatch(&[], &on, None, later).unwrap().begun;
         assert_eq!(released[0].delivery.released_at, Some(later));
         assert_eq!(released[0].delivery.ambiguous, 0);
+    }
+
+    /// The clock is set back while an answer waits to be recorded. The broken variant waits until it has caught up.
+    #[test]
+    fn an_answer_from_before_the_clock_was_set_back_waits_from_now() {
+        let (_home, mut journal) = Home::alerter();
+        let mark = marked(&mut journal, "compute1", NOW);
+        let (on, wait) = ([Capacity::of("recovery", 9)], Duration::from_secs(5));
+        journal.dispatch(&[], &on, None, NOW).unwrap();
+        let before = NOW + Duration::from_secs(864_000);
+        let (state, kind, detail) = (State::Pending, "503".to_owned(), "it is busy".to_owned());
+        let verdict = Verdict::Again { state, ambiguous: false, kind, detail, next_due: before + wait };
+        let ended = Ended { mark, route: "recovery".into(), verdict, at: before };
+        journal.dispatch(&[ended], &[], None, NOW).unwrap();
+        assert_eq!(journal.next_due(NOW, &on).unwrap(), Some(NOW + wait));
     }
 
     fn attempt_ended(journal: &mut Journal, mark: MarkId, verdict: &Verdict, at: Timestamp) {
