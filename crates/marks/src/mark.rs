@@ -34,7 +34,7 @@ pub enum Settlement {
     Dismissed,
     /// A configured rule ended it.
     Cancelled,
-    /// It was found long after the outage, and it is unknown whether it was sent (design, section 6, horizon).
+    /// Its outage is the mark of another alerter.
     Expired,
 }
 

@@ -247,7 +247,7 @@ fn takes_back(fencing: &Fencing, outage: &Outage) -> bool {
     fencing.origin == Origin::Operator && is_dismissed
 }
 
-/// An operator or its age has ended this mark, and nothing proved that its host was ever down: it takes in nothing that
+/// An operator has ended this mark, or it gave way to another alerter's, and nothing proved that its host was ever down: it takes in nothing that
 /// happened later, which is the host's first failure.
 fn is_void(outage: &Outage, at: Timestamp) -> bool {
     let ended = outage.settled.filter(|(how, _)| matches!(how, Settlement::Dismissed | Settlement::Expired));

@@ -1,4 +1,4 @@
-//! How a mark ends: every required route has it, an operator ends it, or it is too old to be sent.
+//! How a mark ends: every required route has it, an operator ends it, or it gives way to another alerter's mark.
 
 use std::cell::Cell;
 
@@ -90,7 +90,7 @@ impl Journal {
         Ok(LeftRoute { changed, ended, unsent, damaged })
     }
 
-    /// Ends an open mark that is too old (design, section 6, horizon): its deliveries are cancelled. Returns whether it
+    /// Ends an open mark whose outage is another alerter's mark: its deliveries are cancelled. Returns whether it
     /// did; a mark with an attempt in flight is left alone, since its answer is awaited.
     ///
     /// # Errors

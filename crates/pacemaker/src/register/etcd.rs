@@ -1,7 +1,7 @@
 //! The register in etcd: independent of the cluster, and with access rights of its own.
 //!
 //! Each entry is written by a transaction that succeeds only if its key is free. Success means that most members have it
-//! on disk, so it is not read back.
+//! on disk.
 
 use std::time::Instant;
 

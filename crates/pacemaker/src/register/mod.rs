@@ -115,7 +115,7 @@ fn book(shelf: &dyn Shelf, tools: &Tools, deadline: Instant) -> Result<paged::Bo
 }
 
 /// Whether the register in attrd has anything that was not found there: one question, or two where entries outside of pages count.
-/// Of a register in the CIB its version says so, of one in etcd its watch.
+/// Of a register in the CIB its version says so.
 ///
 /// # Errors
 /// [`RegisterError`]
