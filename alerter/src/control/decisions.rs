@@ -145,7 +145,7 @@ async fn end_all(
     (scope, is_meant): (Scope, impl Fn(&Decision) -> bool + Send + 'static),
     Asked { user, reason, .. }: Asked,
 ) -> Answer<ChangeAnswer> {
-    let is_read = shared.has_read_register().await;
+    shared.first_reading().await;
     let work = move |journal: &mut Journal| {
         let at = Timestamp::now();
         let mut ended = 0;
@@ -158,7 +158,7 @@ async fn end_all(
     let changed = shared.base.store.run(work).await?;
     publish(shared);
     let message = match changed {
-        0 if !is_read => return Err(Refusal::unread()),
+        0 if shared.is_register_unread() => return Err(Refusal::unread()),
         0 => {
             let scope = known(shared, scope).await?;
             format!("there is no {what} of {scope} to end: see `nova-host-alerter {shown_by}`")

@@ -80,7 +80,13 @@ pub(super) async fn patch(
         true => mark(journal, &state, name, &caller, &reason),
         false => unmark(journal, &state, &name, &caller, &reason),
     };
+    if !is_failure {
+        shared.first_reading().await;
+    }
     let done = shared.base.store.run(work).await?;
+    if matches!(done, Done::Ended(0, _)) && shared.is_register_unread() {
+        return Err(Refusal::unread());
+    }
     if matches!(done, Done::Ended(..)) {
         shared.forget_troubles().await?;
     }

@@ -194,11 +194,11 @@ async fn those_of(
         }
         Ok(marks)
     };
-    let is_read = shared.has_read_register().await;
+    shared.first_reading().await;
     let marks = shared.base.store.run(read).await?;
     match marks.is_empty() {
         false => Ok(marks),
-        true if !is_read => Err(Refusal::unread()),
+        true if shared.is_register_unread() => Err(Refusal::unread()),
         true => Err(Refusal::absent("no open mark has this host name or id: see `nova-host-alerter list`")),
     }
 }

@@ -5,6 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::unistd::{Gid, Uid, User, chown, getegid, geteuid};
 use pacemaker::evidence::{Directory, EventName, EvidenceError, Known, OWNER, Reading};
 
@@ -15,9 +16,9 @@ const DRAFT_AGE: Duration = Duration::from_secs(600);
 const NAMED: usize = 10;
 
 /// Whose the directory is: Pacemaker's user's; where there is none, or another one may not be served, one's own.
-fn owner() -> (Uid, Gid) {
-    let cluster = User::from_name(OWNER).ok().flatten().filter(|_| geteuid().is_root());
-    cluster.map_or_else(|| (geteuid(), getegid()), |user| (user.uid, user.gid))
+fn owner() -> Result<(Uid, Gid), Errno> {
+    let cluster = User::from_name(OWNER)?.filter(|_| geteuid().is_root());
+    Ok(cluster.map_or_else(|| (geteuid(), getegid()), |user| (user.uid, user.gid)))
 }
 
 /// Makes the directory where it is missing, and removes what killed writers left in it.
@@ -25,7 +26,8 @@ fn owner() -> (Uid, Gid) {
 /// # Errors
 /// Why it cannot be used, in a sentence.
 pub fn prepare(directory: &Path) -> Result<(), String> {
-    let (user, group) = owner();
+    let (user, group) =
+        owner().map_err(|e| format!("whether there is the user {OWNER} is not known: {e}"))?;
     if !directory.exists() {
         let made = DirBuilder::new().mode(0o700).create(directory).map_err(|e| e.to_string());
         let owned = made.and_then(|()| chown(directory, Some(user), Some(group)).map_err(|e| e.to_string()));
@@ -40,7 +42,8 @@ pub fn prepare(directory: &Path) -> Result<(), String> {
 /// # Errors
 /// [`EvidenceError`]
 pub(super) fn read(directory: &Path, known: &mut Known) -> Result<(Directory, Reading), EvidenceError> {
-    let open = Directory::open(directory, owner().0)?;
+    let unknown = |e: Errno| EvidenceError::Io { path: directory.to_owned(), source: e.into() };
+    let open = Directory::open(directory, owner().map_err(unknown)?.0)?;
     let reading = open.read_new(known)?;
     Ok((open, reading))
 }

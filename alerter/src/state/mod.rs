@@ -109,11 +109,17 @@ impl Shared {
         self.base.seen().view.as_ref().filter(|_| is_new)?.cib.as_ref().ok().cloned()
     }
 
-    /// Waits until the register was read since this start; false where that takes too long. What is not found before may stand there.
-    pub async fn has_read_register(&self) -> bool {
+    /// Whether the register was not read since this start: what is not found in the journal may stand there.
+    pub fn is_register_unread(&self) -> bool {
+        self.base.cluster.is_some() && self.base.seen().register.is_none()
+    }
+
+    /// Waits for the first reading of the register, for some seconds at most.
+    pub async fn first_reading(&self) {
         let come = self.base.looks.seen_again();
-        let is_read = || self.base.cluster.is_none() || self.base.seen().register.is_some();
-        is_read() || come.await && is_read()
+        if self.is_register_unread() {
+            come.await;
+        }
     }
 
     /// Waits until everything in this journal was read in the register; false where that takes too long.

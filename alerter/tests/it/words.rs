@@ -352,6 +352,9 @@ async fn what_is_not_found_before_the_register_was_read_is_not_known() {
     let unknown = || Err("register-unread".to_owned());
     assert_eq!(answer("/v1/maintenance/end").await, unknown());
     assert_eq!(answer("/v1/release").await, unknown());
+    let ended = json!({ "mark_unhealthy": false, "resource_status_reason": "it lives" });
+    let ended = daemon.patch::<Value>(&format!("/v1/hosts/{HOST}"), &ended).await;
+    assert_eq!(ended.map_err(|e| e.kind().to_owned()), unknown());
     shared.base.seen().register = read;
     assert_eq!(answer("/v1/maintenance/end").await.map(|answer| answer["changed"].clone()), Ok(json!(0)));
     assert_eq!(answer("/v1/release").await, Err("not-found".to_owned()));
