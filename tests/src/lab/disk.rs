@@ -63,7 +63,8 @@ pub(super) fn set_clock(lab: &Path, node: &str, ahead: Option<i64>) -> anyhow::R
     let path = lab.join("shared").join(clock(node));
     match ahead {
         Some(seconds) => file(&path, format!("{seconds:+}\n").as_bytes(), 0o644),
-        None => Ok(fs::remove_file(path)?),
+        None if path.exists() => Ok(fs::remove_file(path)?),
+        None => Ok(()),
     }
 }
 

@@ -268,6 +268,7 @@ impl Cluster {
         self.lab.bmc().set_mark(MarkMode::Recorded)?;
         let names = self.names();
         for name in &names {
+            self.lab.set_clock(name, None)?;
             if self.undead.remove(name) {
                 self.lab.power_off(name)?;
             }
