@@ -82,16 +82,13 @@ pub struct HistoryFilter {
 
 pub(crate) fn append(transaction: &Transaction<'_>, new: &NewHistory<'_>) -> rusqlite::Result<()> {
     debug_assert!(words::is_word(new.event), "docs/history.md does not know {}", new.event);
-    let row = vec![
-        new.at.0.into(),
-        text(new.event),
-        new.mark.map(|mark| mark.to_string()).into(),
-        new.node.map(|node| text(node.as_str())).into(),
-        new.route.map(text).into(),
-        new.outcome.map(text).into(),
-        text(new.detail),
-        text(new.actor),
+    let of = [
+        new.mark.map(|mark| mark.to_string()),
+        new.node.map(|node| node.as_str().to_owned()),
+        new.route.map(str::to_owned),
+        new.outcome.map(str::to_owned),
     ];
+    let row = columns(new.at, new.event, of, [new.detail, new.actor]);
     let sql = "INSERT INTO history (at, event, mark, node, route, outcome, detail, actor, digest)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     transaction.prepare_cached(sql)?.execute(with_digest("history", row)).map(drop)
@@ -108,22 +105,19 @@ pub(crate) fn page(
     query.query_map([after], |row| Ok((row.get(0)?, decode(row))))?.collect()
 }
 
-/// Without the number: the order of writing is SQLite's own.
-fn columns(row: &HistoryRow) -> Vec<Value> {
-    vec![
-        row.at.0.into(),
-        text(&row.event),
-        row.mark.clone().into(),
-        row.node.clone().into(),
-        row.route.clone().into(),
-        row.outcome.clone().into(),
-        text(&row.detail),
-        text(&row.actor),
-    ]
+/// Without the number: the order of writing is SQLite's own. `of`: mark, node, route and outcome; `words`: detail and actor.
+fn columns(at: Timestamp, event: &str, of: [Option<String>; 4], words: [&str; 2]) -> Vec<Value> {
+    let (first, last) = ([at.0.into(), text(event)], words.map(text));
+    first.into_iter().chain(of.map(Value::from)).chain(last).collect()
+}
+
+fn columns_of(row: &HistoryRow) -> Vec<Value> {
+    let of = [&row.mark, &row.node, &row.route, &row.outcome].map(Clone::clone);
+    columns(row.at, &row.event, of, [&row.detail, &row.actor])
 }
 
 pub(crate) fn decode(row: &Row<'_>) -> Checked<HistoryRow> {
-    checked(row, ("history", 9), decode_unchecked(row).ok(), columns)
+    checked(row, ("history", 9), decode_unchecked(row).ok(), columns_of)
 }
 
 fn decode_unchecked(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
