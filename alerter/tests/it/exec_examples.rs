@@ -19,7 +19,11 @@ const EXAMPLES: [&str; 2] = ["exec-driver.sh", "exec-driver.py"];
 fn example(name: &str, arguments: &[&str], timeout: Duration) -> Exec {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples").join(name);
     let program = path.to_str().unwrap().to_owned();
-    let command = [program].into_iter().chain(arguments.iter().map(|&text| text.to_owned())).collect();
+    // By its own first line, also where everybody may put files beside the checkout: such a program is not run by itself.
+    let command = ["/usr/bin/env".to_owned(), program]
+        .into_iter()
+        .chain(arguments.iter().map(|&text| text.to_owned()))
+        .collect();
     Exec::new(Options {
         command,
         timeout,
