@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::iter::repeat_with;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
+use std::ops::Range;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{self, Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -13,6 +16,8 @@ use tempfile::TempDir;
 
 /// Longer than any one command takes on a slow machine.
 const LIMIT: Duration = Duration::from_secs(120);
+/// Below the ports that the kernel gives (`ip_local_port_range`), and none of a service that the tests run.
+const PORTS: Range<u16> = 20_000..25_000;
 /// The value of the preference that blocks scripts.
 const BLOCK: u32 = 2;
 
@@ -55,10 +60,12 @@ impl Browser {
 
     fn with(preferences: &Value) -> anyhow::Result<Self> {
         let mut command = Command::new("/usr/bin/chromedriver");
-        command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let port = free_port()?;
+        command.arg(format!("--port={port}"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut driver = command.spawn()?;
         let mut said = BufReader::new(driver.stdout.take().context("no pipe")?);
-        let port = port(&mut said)?;
+        has_started(&mut said)?;
         let home = TempDir::new()?;
         let mut browser = Self { driver, _said: said, port, session: String::new(), _home: home };
         let data = format!("--user-data-dir={}", browser._home.path().display());
@@ -159,16 +166,32 @@ fn keep(base64: &str, file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The port that chromedriver says it has taken.
-fn port(said: &mut impl BufRead) -> anyhow::Result<u16> {
-    let mut line = String::new();
+/// A port that is free for both families, where the kernel gives none to others: with `--port=0`, chromedriver has the
+/// kernel choose one of `::1`, and ends where any socket of 127.0.0.1 has the same.
+fn free_port() -> anyhow::Result<u16> {
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    let next = || {
+        let number = process::id() + TRIED.fetch_add(1, Ordering::Relaxed);
+        PORTS.start + u16::try_from(number % u32::from(PORTS.end - PORTS.start)).expect("less than a u16")
+    };
+    let is_free = |port: &u16| {
+        let addresses = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
+        addresses.into_iter().all(|address| TcpListener::bind((address, *port)).is_ok())
+    };
+    repeat_with(next).take(PORTS.len()).find(is_free).context("no port is free for chromedriver")
+}
+
+/// Waits until chromedriver listens.
+fn has_started(said: &mut impl BufRead) -> anyhow::Result<()> {
+    let (mut all, mut line) = (String::new(), String::new());
     while said.read_line(&mut line)? > 0 {
-        if let Some((_, port)) = line.trim().trim_end_matches('.').rsplit_once("successfully on port ") {
-            return Ok(port.parse()?);
+        if line.contains("started successfully") {
+            return Ok(());
         }
+        all.push_str(&line);
         line.clear();
     }
-    bail!("chromedriver does not start")
+    bail!("chromedriver does not start: {all}")
 }
 
 /// The body of an answer whose head says its length.
