@@ -332,6 +332,15 @@ pub const MUTANTS: &[Mutant] = &[
         }],
         tests: &["what_an_alerter_with_another_key"],
     },
+    Mutant {
+        name: "45 A1: each alerter finds out by itself of which outage node_fenced is",
+        changes: &[Change {
+            file: "crates/journal/src/register/entries.rs",
+            today: "\"s.witness <> 'history' AND EXISTS",
+            before: "\"s.operation IS NOT NULL AND EXISTS",
+        }],
+        tests: &["node_fenced_is_of_the_outage"],
+    },
 ];
 
 /// Why a mutant does not fit the code any more, a sentence for each place; empty where it fits.

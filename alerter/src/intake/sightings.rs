@@ -212,9 +212,9 @@ impl Intake<'_> {
         Ok(judged)
     }
 
-    /// To which outage the alerter that was there when an alert came counted its operation, whatever this clock says of it.
+    /// To which outage the alerter that was there when it came counted its operation, whatever this clock says of it.
     fn judged_elsewhere(&self, sighting: &Sighting) -> Done<Option<Judgement>> {
-        let (Witness::Alert(operation), Some(entries)) = (sighting.witness, self.register) else {
+        let (Some(operation), Some(entries)) = (sighting.operation(), self.register) else {
             return Ok(None);
         };
         let Some(Entry::Operation(joined)) = entries.sound.get(&Key::Operation(operation)) else {

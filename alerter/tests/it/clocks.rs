@@ -74,6 +74,25 @@ fn what_was_notified_is_not_notified_again_where_clocks_differ() {
     }
 }
 
+/// Issue 45, A1: a host is still down when its connection is lost with the alerter's controller, and the DC's clock is wrong, too: nothing
+/// but what the first alerter shared says of which outage `node_fenced` is. The broken variant holds a second mark (`fenced-again`).
+#[test]
+fn node_fenced_is_of_the_outage_that_the_alerter_of_its_time_counted_it_to() {
+    for ahead in BEHIND.into_iter().flat_map(|by| [-by, by]) {
+        let (mut site, mut first) = begun_beside_a_clock_that_is_ahead(ahead);
+        (site.dc, site.dates_history) = ("ctl3", true);
+        site.skews.insert("ctl3", -ahead * 1000);
+        site.outage("compute1", "ctl1");
+        first.run(&mut site, 30);
+        site.hosts.get_mut("compute1").unwrap().forget("ctl1");
+        let mut second = moved(&mut site, first);
+        second.run(&mut site, 90);
+        let case = format!("{ahead} s ahead: {:?}", second.standings("compute1"));
+        // By a clock that is years ahead it ended so long ago that nothing of it is taken in.
+        assert!(site.audit().is_empty() && second.marks("compute1").len() <= 1, "{case}");
+    }
+}
+
 /// Issue 45, A1: nobody knows whether it was notified, since the register has lost all but its fencing, and it is back: it is held,
 /// and nothing that Pacemaker remembers of then lets it go.
 #[test]

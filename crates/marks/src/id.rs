@@ -65,6 +65,12 @@ impl OperationId {
         let name = format!("{} join", node.as_str().to_ascii_lowercase());
         Self(worked_out(&OPERATIONS, &name))
     }
+
+    /// The id in place of an operation's for `node_fenced`: computed from the host, without case, and the second (epoch) in the CIB.
+    pub fn of_node_fenced(host: &HostName, second: i64) -> Self {
+        let name = format!("{} node_fenced {second}", host.as_str().to_ascii_lowercase());
+        Self(worked_out(&OPERATIONS, &name))
+    }
 }
 
 impl fmt::Display for OperationId {
@@ -97,8 +103,7 @@ impl MarkId {
     /// The id of a mark made from `node_fenced`: of the host and the second (epoch) in the CIB, the same on all
     /// controllers.
     pub fn of_node_fenced(host: &HostName, second: i64) -> Self {
-        let name = format!("{} node_fenced {second}", host.as_str().to_ascii_lowercase());
-        Self(worked_out(&OPERATIONS, &name))
+        Self(OperationId::of_node_fenced(host, second).0)
     }
 
     /// Whether it was computed from evidence, not taken from a fencing.

@@ -40,6 +40,15 @@ impl Sighting {
         }
     }
 
+    /// The id by which every controller knows it. A line of the history has none: each controller dates it by its own clock.
+    pub fn operation(&self) -> Option<OperationId> {
+        match self.witness {
+            Witness::Alert(operation) => Some(operation),
+            Witness::NodeFenced => Some(OperationId::of_node_fenced(&self.node, self.at.seconds())),
+            Witness::History => None,
+        }
+    }
+
     /// The id of the mark that it makes if there is no other.
     pub fn mark_id(&self) -> MarkId {
         match self.witness {

@@ -6,7 +6,6 @@ use marks::delivery::{Delivery, State, TAKEN};
 use marks::fencing::Fencing;
 use marks::mark::{Doubt, MarkRow, Source};
 use marks::register::{Acknowledgement, Entry, Key, MarkEntry, Operation, Register, Returned, Settled};
-use marks::sighting::Witness;
 use marks::time::Timestamp;
 
 /// A mark that is open, or was settled at `?1` or later.
@@ -81,7 +80,7 @@ impl Journal {
     /// Which operations belong to which outage, but for those whose id is the mark's own.
     fn current_operations(&self, since: Timestamp, by: &str) -> Result<Vec<Operation>, JournalError> {
         let condition = format!(
-            "s.operation IS NOT NULL AND EXISTS (SELECT 1 FROM mark m WHERE m.id = s.mark AND {CURRENT})"
+            "s.witness <> 'history' AND EXISTS (SELECT 1 FROM mark m WHERE m.id = s.mark AND {CURRENT})"
         );
         let kept = self.sightings_that(&condition, [since.0])?.sound;
         Ok(kept.iter().filter_map(|kept| operation(kept, by)).collect())
@@ -119,9 +118,8 @@ fn taken_entry(delivery: &Delivery, by: &str) -> Option<Acknowledgement> {
 }
 
 fn operation(KeptSighting { sighting, mark, .. }: &KeptSighting, by: &str) -> Option<Operation> {
-    let (Witness::Alert(id), at) = (sighting.witness, sighting.at) else { return None };
     let mark = mark.filter(|mark| *mark != sighting.mark_id())?;
-    Some(Operation { id, mark, at, by: by.to_owned() })
+    Some(Operation { id: sighting.operation()?, mark, at: sighting.at, by: by.to_owned() })
 }
 
 fn returned_entry(row: &MarkRow, by: &str) -> Option<Returned> {

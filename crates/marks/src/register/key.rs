@@ -27,7 +27,7 @@ pub enum Key {
     Settled(MarkId),
     /// `r.<mark>`: the host of a mark is back.
     Returned(MarkId),
-    /// `o.<operation>`: an operation of Pacemaker that belongs to the outage of a mark.
+    /// `o.<operation>`: an operation of Pacemaker, or `node_fenced`, that belongs to the outage of a mark.
     Operation(OperationId),
     /// `p.<id>`: an operator's decision.
     Decision(NoteId),

@@ -95,11 +95,11 @@ pub struct Returned {
     pub by: String,
 }
 
-/// `o.<operation>`: to which outage an operation of Pacemaker belongs. Each controller dates its alert by its own clock, so nobody else can
-/// tell who was not there when it came.
+/// `o.<operation>`: to which outage an operation of Pacemaker, or `node_fenced`, belongs. Each controller dates its alert by its own clock,
+/// and the DC `node_fenced`, so nobody can tell who was not there when it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// The fencer's id of it.
+    /// The fencer's id of it, or [`OperationId::of_node_fenced`].
     pub id: OperationId,
     /// The mark of that outage.
     pub mark: MarkId,
