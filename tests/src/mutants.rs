@@ -341,6 +341,60 @@ pub const MUTANTS: &[Mutant] = &[
         }],
         tests: &["node_fenced_is_of_the_outage"],
     },
+    Mutant {
+        name: "45 A1: what happened after an end is told by a record's own clock",
+        changes: &[Change {
+            file: "crates/marks/src/outage.rs",
+            today: "!is_void(outage, reach.since(at))",
+            before: "!is_void(outage, at)",
+        }],
+        tests: &["a_word_that_was_taken_back_swallows"],
+    },
+    Mutant {
+        name: "45 A1: a word takes an end back by its own clock",
+        changes: &[Change {
+            file: "crates/marks/src/outage.rs",
+            today: "ended < reach.since(fencing.asked_at)",
+            before: "ended < fencing.asked_at",
+        }],
+        tests: &["a_mark_by_hand_takes_back"],
+    },
+    Mutant {
+        name: "45 A1: what no alerter counted to an outage is placed by clocks",
+        changes: &[Change {
+            file: "crates/marks/src/outage.rs",
+            today: "(reach.appeared.is_some() || reach.is_uncounted)",
+            before: "reach.appeared.is_some()",
+        }],
+        tests: &["a_host_is_lost_together_with_the_alerter"],
+    },
+    Mutant {
+        name: "45 A1: a sealed return is compared with the DC's clock",
+        changes: &[Change {
+            file: "alerter/src/intake/register.rs",
+            today: "&& (is_sealed || self.may_be_back(entry, &row)?)",
+            before: "&& self.may_be_back(entry, &row)?",
+        }],
+        tests: &["a_host_is_lost_together_with_the_alerter"],
+    },
+    Mutant {
+        name: "45 A1: a confirmation by hand is found by clocks alone",
+        changes: &[Change {
+            file: "alerter/src/intake/sightings.rs",
+            today: "Ok(is_last || kept",
+            before: "Ok(kept",
+        }],
+        tests: &["a_confirmation"],
+    },
+    Mutant {
+        name: "45 A1: an open mark goes although another clock dated the mark of its outage",
+        changes: &[Change {
+            file: "alerter/src/intake/start.rs",
+            today: "if others.iter().any(|other| other.returned_at.is_none())",
+            before: "if others.is_empty() && !others.is_empty()",
+        }],
+        tests: &["an_open_mark_of_an_outage_that_another"],
+    },
 ];
 
 /// Why a mutant does not fit the code any more, a sentence for each place; empty where it fits.

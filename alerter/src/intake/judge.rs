@@ -63,6 +63,8 @@ pub(super) struct Known<'a> {
     pub(super) waited: Duration,
     /// It was made while this daemon was there.
     pub(super) is_fresh: bool,
+    /// No alerter counted it to an outage, although they share that.
+    pub(super) is_uncounted: bool,
     pub(super) traces: Traces,
 }
 
@@ -72,6 +74,8 @@ pub(super) struct Seen<'a> {
     pub(super) sighting: &'a Sighting,
     /// This daemon saw it appear: no other alerter was there to notify of it.
     pub(super) is_fresh: bool,
+    /// No alerter counted it to an outage, although they share that.
+    pub(super) is_uncounted: bool,
     /// What is known of its host's connections.
     pub(super) connections: &'a Connections,
     /// How long it has been known here, by the monotonic clock: no clock that is set makes anything wait.
@@ -102,7 +106,8 @@ impl Circumstances<'_> {
         if coverage::of(&fencing.node, self.hosts, self.cib) == Coverage::Not {
             return Judgement::SetAside;
         }
-        let reach = self.reach_of(&fencing.node, known.has_appeared.then(|| self.now - known.waited));
+        let appeared = known.has_appeared.then(|| self.now - known.waited);
+        let reach = self.reach_of(&fencing.node, appeared, known.is_uncounted);
         match outage::of_fencing(fencing, outages, reach) {
             Some(same) if self.may_be_of_a_later(known, same) => Judgement::Wait(FENCED_GRACE),
             Some(same) if outage::is_over(same.outage, fencing.asked_at, reach) => {
@@ -153,9 +158,10 @@ impl Circumstances<'_> {
     }
 
     /// The same for a record of a host that appeared then, if this daemon saw that.
-    fn reach_of(&self, node: &HostName, appeared: Option<Timestamp>) -> Reach {
+    fn reach_of(&self, node: &HostName, appeared: Option<Timestamp>, is_uncounted: bool) -> Reach {
         let is_fenced = |cib: &Cib| cib.membership(node) == Some(false) && cib.node_fenced(node).is_some();
-        Reach { appeared, is_fenced: self.cib.is_some_and(is_fenced), ..self.reach() }
+        let is_fenced = self.cib.is_some_and(is_fenced);
+        Reach { appeared, is_uncounted, is_fenced, ..self.reach() }
     }
 
     /// Decides about one sighting.
@@ -172,7 +178,8 @@ impl Circumstances<'_> {
             Coverage::Not => return Judgement::Ignore(Rule::NotCovered),
             Coverage::Unknown => return Judgement::Ignore(Rule::UnknownHost),
         }
-        let reach = self.reach_of(&sighting.node, seen.is_fresh.then(|| self.now - seen.waited));
+        let appeared = seen.is_fresh.then(|| self.now - seen.waited);
+        let reach = self.reach_of(&sighting.node, appeared, seen.is_uncounted);
         match outage::of_sighting(sighting, seen.connections, outages, reach) {
             Some(same) if !outage::is_over(same.outage, sighting.at, reach) => {
                 Judgement::Join(same.outage.mark, same.rule)
@@ -354,7 +361,9 @@ impl Circumstances<'_> {
             Witness::History | Witness::NodeFenced => CLOCK_SKEW,
         };
         let was_lost = || self.lost.get(&sighting.node).is_some_and(|since| *since + before <= sighting.at);
-        (!sighting.by_human || was_lost()).then(|| sighting.proof())
+        // A time that lies ahead comes after everything, and shows nothing.
+        let is_dated = sighting.at <= self.now + CLOCK_SKEW;
+        (!sighting.by_human || is_dated && was_lost()).then(|| sighting.proof())
     }
 }
 
@@ -447,7 +456,7 @@ mod tests {
     fn known_of(fencing: &Fencing) -> Known<'_> {
         let (imported, is_vouched, has_appeared, is_fresh) = (false, false, false, false);
         let (waited, traces) = (Duration::ZERO, Traces::default());
-        Known { fencing, imported, is_vouched, has_appeared, waited, is_fresh, traces }
+        Known { fencing, imported, is_vouched, has_appeared, waited, is_fresh, is_uncounted: false, traces }
     }
 
     struct Scene {
@@ -511,7 +520,7 @@ mod tests {
             let connections = Connections { all: vec![connected(50)], ..Connections::default() };
             let waited = second(now).since(sighting.at);
             let is_fresh = sighting.at >= second(STARTED);
-            let seen = Seen { sighting, is_fresh, connections: &connections, waited };
+            let seen = Seen { sighting, is_fresh, is_uncounted: false, connections: &connections, waited };
             self.at(now, |around| around.judgement_of_sighting(&seen, outages))
         }
     }
@@ -751,6 +760,8 @@ mod tests {
         assert_eq!(by_hand(&Scene::gone_since(NOW - 18), NOW - 20, alert()), "unconfirmed", "lost by it");
         assert_eq!(by_hand(&Scene::gone(), NOW - 20, alert()), "unconfirmed", "nobody knows since when");
         assert_eq!(by_hand(&Scene::back(), NOW - 20, alert()), "unconfirmed");
+        let ahead = Sighting { by_human: true, ..sighting("compute1", NOW + 200, Witness::History) };
+        assert_eq!(Scene::gone_since(NOW - 300).at(NOW, |around| around.proof_by(&ahead)), None);
         let long_ago = Scene::gone_since(NOW - 5_000);
         assert_eq!(by_hand(&long_ago, NOW - 4_000, alert()), "alert", "and since then");
         assert_eq!(by_hand(&long_ago, NOW - 90, Witness::History), "history");
@@ -795,7 +806,13 @@ mod tests {
         for at in [NOW - 3600, NOW] {
             let sighting = sighting("compute1", at, alert());
             let of = |waited| {
-                let seen = Seen { sighting: &sighting, is_fresh: true, connections: &connections, waited };
+                let seen = Seen {
+                    sighting: &sighting,
+                    is_fresh: true,
+                    is_uncounted: false,
+                    connections: &connections,
+                    waited,
+                };
                 scene.at(NOW, |around| around.judgement_of_sighting(&seen, &[]))
             };
             let grace = EVIDENCE_GRACE;
@@ -905,7 +922,13 @@ mod tests {
             let connections = Connections { all, is_back: true, ..Connections::default() };
             let sighting = Sighting { by_human, ..sighting("compute1", NOW - 20, alert()) };
             let waited = Duration::from_secs(20);
-            let seen = Seen { sighting: &sighting, is_fresh: true, connections: &connections, waited };
+            let seen = Seen {
+                sighting: &sighting,
+                is_fresh: true,
+                is_uncounted: false,
+                connections: &connections,
+                waited,
+            };
             Scene::back().at(NOW, |around| around.judgement_of_sighting(&seen, &[outage]))
         };
         assert_eq!(standing(of(Vec::new(), false)), Some("fenced-again"));

@@ -161,7 +161,7 @@ impl Intake<'_> {
             let after =
                 |row: &MarkRow| row.returned_at.is_none() && (is_sealed || returned.at >= row.failure_time);
             if let Some(row) = self.find_sound(returned.mark)?.filter(after)
-                && self.may_be_back(entry, &row)?
+                && (is_sealed || self.may_be_back(entry, &row)?)
             {
                 self.journal.note_return(returned.mark, returned.at, self.around.now)?;
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use journal::{KeptSighting, Taken};
 use marks::host::HostName;
-use marks::id::MarkId;
+use marks::id::{MarkId, OperationId};
 use marks::outage::{self, Connection, Connections, GRAIN, Outage};
 use marks::register::{Entry, Key};
 use marks::rule::Rule;
@@ -39,11 +39,9 @@ impl Intake<'_> {
         for sighting in newest_first(history) {
             self.take_in_sighting(sighting)?;
         }
-        let by_hand: Vec<&Sighting> = history.iter().filter(|sighting| sighting.by_human).collect();
         for sighting in evidence::node_fenced(cib) {
             // It does not name who fenced; of a member it is a leftover or a confirmation by hand.
-            let confirmed =
-                by_hand.iter().any(|hand| is_same_event(hand, &sighting)) || self.was_confirmed(&sighting)?;
+            let confirmed = self.is_by_hand(&sighting, history)?;
             match cib.membership(&sighting.node) {
                 _ if confirmed => self.leave(&sighting, Left::Aside(Rule::ConfirmedByHand))?,
                 Some(false) => self.take_in_sighting(&sighting)?,
@@ -54,15 +52,19 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Whether an earlier sighting showed that it was a confirmation by hand: Pacemaker may have forgotten that since.
-    fn was_confirmed(&self, sighting: &Sighting) -> Done<bool> {
-        for mark in self.journal.marks_of(&sighting.node)?.sound {
-            let kept = self.journal.sightings_of(mark.id)?.sound;
-            if kept.iter().any(|hand| hand.by_human && is_same_event(hand, sighting)) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    /// Whether `node_fenced` may be a person's word: the last that is known of its host is a confirmation by hand, or one is near by
+    /// clocks. Pacemaker may have forgotten it since.
+    fn is_by_hand(&self, fenced: &Sighting, history: &[Sighting]) -> Done<bool> {
+        let kept = self.journal.sightings_of_host(&fenced.node)?.sound;
+        let kept: Vec<&Sighting> = kept
+            .iter()
+            .map(|kept| &kept.sighting)
+            .filter(|seen| seen.witness != Witness::NodeFenced)
+            .collect();
+        let listed: Vec<&Sighting> = history.iter().filter(|seen| seen.node == fenced.node).collect();
+        let last = if listed.is_empty() { &kept } else { &listed };
+        let is_last = last.iter().max_by_key(|seen| seen.at).is_some_and(|seen| seen.by_human);
+        Ok(is_last || kept.iter().chain(&listed).any(|seen| seen.by_human && is_same_event(seen, fenced)))
     }
 
     /// Pacemaker's history is not read at every poll: only when a new mark waits for its proof.
@@ -184,7 +186,10 @@ impl Intake<'_> {
     }
 
     fn judgement_of(&self, sighting: &Sighting) -> Done<Judgement> {
-        if let Some(judged) = self.judged_elsewhere(sighting)? {
+        let operation = sighting.operation();
+        if let Some(id) = operation
+            && let Some(judged) = self.judged_elsewhere(&sighting.node, id)?
+        {
             return Ok(judged);
         }
         let outages = self.outages(&sighting.node)?;
@@ -200,7 +205,11 @@ impl Intake<'_> {
         // to be the same on every controller, and its id is so in any case.
         let at = if is_fresh && is_ahead(sighting.at, now) { first } else { sighting.at };
         let moved = &Sighting { at, ..sighting.clone() };
-        let seen = judge::Seen { sighting: moved, is_fresh, connections: &connections, waited };
+        let is_uncounted = match operation {
+            Some(id) => self.is_uncounted(&sighting.node, id)?,
+            None => false,
+        };
+        let seen = judge::Seen { sighting: moved, is_fresh, is_uncounted, connections: &connections, waited };
         let mut judged = self.around.judgement_of_sighting(&seen, &outages);
         if let Judgement::Mark(row, _) = &mut judged {
             if let Some(alert) = self.alert_beside(sighting)?.filter(|_| !is_fresh) {
@@ -212,20 +221,28 @@ impl Intake<'_> {
         Ok(judged)
     }
 
-    /// To which outage the alerter that was there when it came counted its operation, whatever this clock says of it.
-    fn judged_elsewhere(&self, sighting: &Sighting) -> Done<Option<Judgement>> {
-        let (Some(operation), Some(entries)) = (sighting.operation(), self.register) else {
-            return Ok(None);
-        };
-        let Some(Entry::Operation(joined)) = entries.sound.get(&Key::Operation(operation)) else {
+    /// To which outage the alerter that was there when it came counted it, whatever this clock says of it.
+    pub(super) fn judged_elsewhere(&self, node: &HostName, id: OperationId) -> Done<Option<Judgement>> {
+        let Some((entries, Entry::Operation(joined))) = self.register.zip(self.counted(id)) else {
             return Ok(None);
         };
         Ok(match self.find_sound(joined.mark)? {
-            Some(row) if row.node == sighting.node => Some(Judgement::Join(row.id, Rule::SameOperation)),
+            Some(row) if row.node == *node => Some(Judgement::Join(row.id, Rule::SameOperation)),
             // By this clock it is so old that its mark was not taken in.
             None if has_ended(joined.mark, entries) => Some(Judgement::Past),
             _ => None,
         })
+    }
+
+    fn counted(&self, id: OperationId) -> Option<&Entry> {
+        self.register.and_then(|entries| entries.sound.get(&Key::Operation(id)))
+    }
+
+    /// Whether no alerter counted it to an outage, although the one that saw its host come back shared what it knew.
+    pub(super) fn is_uncounted(&self, node: &HostName, id: OperationId) -> Done<bool> {
+        let Some(entries) = self.register.filter(|entries| !entries.is_partial) else { return Ok(false) };
+        let is_shared = |outage: &Outage| entries.sound.contains_key(&Key::Returned(outage.mark));
+        Ok(self.counted(id).is_none() && self.outages(node)?.iter().any(is_shared))
     }
 
     /// The alert of the same moment as a line of the history: this controller dates both, and the alert has an id that all share.

@@ -1,14 +1,13 @@
 //! What a starting daemon does with the marks that an older one left open.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use journal::{Journal, LeftRoute, NewDelivery, PAGE, Position, Resolved};
 use marks::delivery::{Delivery, State};
 use marks::id::MarkId;
 use marks::mark::{Doubt, Mark, MarkRow, Proof, Settlement, Standing};
 use marks::outage;
-use marks::register::{Decision, Ending, Entries, Entry, Key, Register};
+use marks::register::{Decision, Ending, Entries, Key, Register};
 use marks::time::Timestamp;
 use tracing::{error, warn};
 
@@ -172,10 +171,17 @@ pub(super) fn settle_strangers(
         if entries.sound.contains_key(&Key::Mark(row.id)) || row.made_at >= *base.started() {
             return Ok(());
         }
-        let Some(other) = taken_over(journal, &row, entries, base.settings().intake.coalesce)? else {
+        let (others, coalesce) =
+            (notified_elsewhere(journal, &row, entries)?, base.settings().intake.coalesce);
+        let Some(other) = others.iter().find(|other| outage::is_twice(&row, other, coalesce)) else {
+            // Another clock dated that one, and its host has not been back.
+            if others.iter().any(|other| other.returned_at.is_none()) {
+                return hold(journal, row, Doubt::FencedAgain, now);
+            }
             return doubt(journal, base, register, row, now);
         };
-        let reason = format!("the outage of {} was taken over by another alerter as mark {other}", row.node);
+        let reason =
+            format!("the outage of {} was taken over by another alerter as mark {}", row.node, other.id);
         error!(mark = %row.id, host = %row.node, "{reason}");
         journal.expire(row.id, &reason, now).map(drop)
     });
@@ -213,7 +219,7 @@ fn end_forgotten(
 
 /// Doubts a mark that the register has lost, since other controllers may have sent it, or that is found long after. Only this
 /// controller can have sent a mark that the register never had, or that an operator made or released here.
-fn doubt(journal: &mut Journal, base: &Base, register: Register, mut row: MarkRow, now: Timestamp) -> Done {
+fn doubt(journal: &mut Journal, base: &Base, register: Register, row: MarkRow, now: Timestamp) -> Done {
     let is_old = now.since(row.failure_time) > base.settings().intake.horizon;
     let is_ours_alone = row.standing == Standing::Proven(Proof::Operator)
         || !journal.is_published(register, &Key::Mark(row.id).to_string())?;
@@ -221,31 +227,24 @@ fn doubt(journal: &mut Journal, base: &Base, register: Register, mut row: MarkRo
         return Ok(());
     }
     let down = base.cib().is_some_and(|cib| is_surely_down(&cib, &row.node, row.failure_time));
-    if !down && journal.doubt(row.id, Doubt::OutcomeUnknown, now)? {
-        row.standing = Standing::Doubtful(Doubt::OutcomeUnknown);
+    if down { Ok(()) } else { hold(journal, row, Doubt::OutcomeUnknown, now) }
+}
+
+fn hold(journal: &mut Journal, mut row: MarkRow, doubt: Doubt, now: Timestamp) -> Done {
+    if journal.doubt(row.id, doubt, now)? {
+        row.standing = Standing::Doubtful(doubt);
         announce(&row, None);
     }
     Ok(())
 }
 
-/// A mark that another alerter made of the same outage. An entry of the register alone is not enough: the mark was acknowledged, or
-/// is proven here and so is sent.
-fn taken_over(
-    journal: &Journal,
-    row: &MarkRow,
-    entries: &Entries,
-    coalesce: Duration,
-) -> Done<Option<MarkId>> {
-    for entry in entries.sound.values() {
-        let Entry::Mark(entry) = entry else { continue };
-        if outage::is_twice(row, entry, coalesce)
-            && let Some(Ok(other)) = journal.find_mark(entry.mark.id)?
-            && is_notified(&other)
-        {
-            return Ok(Some(other.id));
-        }
-    }
-    Ok(None)
+/// The marks that other alerters may have made of the same outage. An entry of the register alone is not enough: the mark was
+/// acknowledged, or is proven here and so is sent.
+fn notified_elsewhere(journal: &Journal, row: &MarkRow, entries: &Entries) -> Done<Vec<MarkRow>> {
+    let mut all = journal.marks_of(&row.node)?.sound;
+    let stands = |other: &MarkRow| entries.sound.contains_key(&Key::Mark(other.id));
+    all.retain(|other| outage::may_be_twice(row, other) && stands(other) && is_notified(other));
+    Ok(all)
 }
 
 /// Whether a mark was acknowledged, or only waits for its acknowledgement.

@@ -7,7 +7,7 @@ use marks::id::NoteId;
 use marks::register::{Entry, Watermark};
 use pacemaker::evidence::Action;
 
-use crate::site::{Alerter, ROUTES, Site, begun};
+use crate::site::{Alerter, CLOCKS, ROUTES, Site, begun, started};
 
 /// A release counts on the controller where root gave it; on another one it is only known, since the register can be
 /// written by others, and has to be given again.
@@ -39,8 +39,9 @@ fn a_release_is_given_again_after_a_failover() {
 /// its connection because of that word, as it does, and makes no new one for a while.
 #[test]
 fn a_confirmation_of_a_live_host() {
-    for is_cut in [false, true] {
-        let (mut site, mut first) = begun(&["compute1"], "ctl1");
+    for (is_cut, clocks) in [false, true].into_iter().flat_map(|is_cut| CLOCKS.map(|clocks| (is_cut, clocks)))
+    {
+        let (mut site, mut first) = started(Site::new(&["compute1"]).with_clocks(clocks), "ctl1");
         site.confirm("compute1");
         site.hosts.get_mut("compute1").unwrap().member = Some(!is_cut);
         first.run(&mut site, 60);
@@ -59,8 +60,8 @@ fn a_confirmation_of_a_live_host() {
 /// the CIB still calls fenced is the same confirmation: held.
 #[test]
 fn a_confirmation_stays_one_when_the_history_is_gone() {
-    for moves in [false, true] {
-        let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
+    for (moves, clocks) in [false, true].into_iter().flat_map(|moves| CLOCKS.map(|clocks| (moves, clocks))) {
+        let (mut site, mut alerter) = started(Site::new(&["compute1"]).with_clocks(clocks), "ctl1");
         site.confirm("compute1");
         alerter.run(&mut site, 60);
         site.history.clear();
@@ -118,9 +119,10 @@ fn a_confirmed_host_fails_after_its_mark_was_ended() {
 /// nobody's word but Pacemaker's shows that a host was down. Whoever said it, and whoever is the alerter.
 #[test]
 fn a_word_that_was_taken_back_swallows_no_failure() {
-    for origin in [Origin::Operator, Origin::Api, Origin::Shell] {
+    let whose = [Origin::Operator, Origin::Api, Origin::Shell];
+    for (origin, clocks) in whose.into_iter().flat_map(|origin| CLOCKS.map(|clocks| (origin, clocks))) {
         for (moves, is_marked) in [(false, true), (false, false), (true, true), (true, false)] {
-            let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
+            let (mut site, mut alerter) = started(Site::new(&["compute1"]).with_clocks(clocks), "ctl1");
             site.down.extend(ROUTES);
             let said = Fencing { origin, ..site.fencing("ctl1", "compute1") };
             site.mark("ctl1", &said);
@@ -137,10 +139,17 @@ fn a_word_that_was_taken_back_swallows_no_failure() {
                 alerter = Alerter::start(&site, "ctl3");
                 alerter.run(&mut site, 10);
             }
-            site.fail("compute1", is_marked);
+            let fencing = is_marked.then(|| site.outage("compute1", "ctl2"));
+            if !is_marked {
+                site.fail("compute1", false);
+            }
             alerter.run(&mut site, 60);
-            let case = format!("{origin:?}, to another controller: {moves}, marked: {is_marked}");
+            let case = format!(
+                "{origin:?}, to another controller: {moves}, marked: {is_marked}, clocks: {clocks:?}"
+            );
             assert!(site.audit().is_empty(), "{case}: {:#?}", site.audit());
+            let sent = fencing.is_none_or(|id| site.notified_ids() == [id.to_string()]);
+            assert!(sent, "{case}: {:#?}", site.notified);
         }
     }
 }
@@ -149,23 +158,22 @@ fn a_word_that_was_taken_back_swallows_no_failure() {
 /// does to the same outage later belongs to that mark.
 #[test]
 fn a_mark_by_hand_takes_back_an_end_by_mistake() {
-    for moves in [false, true] {
-        let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
+    for (moves, clocks) in [false, true].into_iter().flat_map(|moves| CLOCKS.map(|clocks| (moves, clocks))) {
+        let (mut site, mut alerter) = started(Site::new(&["compute1"]).with_clocks(clocks), "ctl1");
         site.down.extend(ROUTES);
         let fencing = site.outage("compute1", "ctl1");
         alerter.run(&mut site, 20);
         alerter.unmark(&site, fencing.into());
         alerter.run(&mut site, 4);
         site.down.clear();
-        let controller = if moves { "ctl3" } else { "ctl1" };
         if moves {
             site.lost.insert("ctl1");
-            alerter = Alerter::start(&site, controller);
+            alerter = Alerter::start(&site, "ctl3");
             alerter.run(&mut site, 10);
         }
         assert!(site.notified.is_empty(), "it was ended");
-        let word = Fencing { origin: Origin::Operator, ..site.fencing(controller, "compute1") };
-        site.mark(controller, &word);
+        let word = Fencing { origin: Origin::Operator, ..site.fencing("ctl2", "compute1") };
+        site.mark("ctl2", &word);
         alerter.run(&mut site, 20);
         site.off("ctl2", "compute1");
         site.seen_fenced("compute1");

@@ -6,7 +6,7 @@ use marks::register::Key;
 use marks::time::Timestamp;
 use pacemaker::evidence::Action;
 
-use crate::site::{Alerter, Site, begun};
+use crate::site::{Alerter, CLOCKS, Site, begun};
 
 /// S4-35, W21, W22: three witnesses of one fencing without the agent. One mark.
 #[test]
@@ -84,10 +84,11 @@ fn an_outage_that_is_swallowed_is_caught() {
 #[test]
 fn a_host_is_lost_together_with_the_memory_of_its_connection() {
     for later in [10.0, 100.0, 300.0] {
-        for by in ["ctl1", "ctl3"] {
-            let (site, marks) = lost_together(later, Watched::Always, by, |fencing| fencing);
+        for (by, clocks) in ["ctl1", "ctl3"].into_iter().flat_map(|by| CLOCKS.map(|clocks| (by, clocks))) {
+            let site = Site::new(&["compute1"]).with_clocks(clocks);
+            let (site, marks) = lost_together_in(site, (later, Watched::Always, by), |fencing| fencing);
             site.assert_all_notified();
-            assert_eq!(marks, 2, "one for each outage: marked by {by}, {later} s later");
+            assert_eq!(marks, 2, "one for each outage: marked by {by}, {later} s later, clocks: {clocks:?}");
         }
     }
 }
@@ -96,10 +97,13 @@ fn a_host_is_lost_together_with_the_memory_of_its_connection() {
 /// register. Two marks.
 #[test]
 fn a_host_is_lost_together_with_the_alerter_that_saw_it_back() {
-    for later in [10.0, 100.0, 300.0] {
-        let (site, marks) = lost_together(later, Watched::ByTheLost, "ctl1", |fencing| fencing);
+    for (later, clocks) in
+        [10.0, 100.0, 300.0].into_iter().flat_map(|later| CLOCKS.map(|clocks| (later, clocks)))
+    {
+        let site = Site::new(&["compute1"]).with_clocks(clocks);
+        let (site, marks) = lost_together_in(site, (later, Watched::ByTheLost, "ctl1"), |fencing| fencing);
         site.assert_all_notified();
-        assert_eq!(marks, 2, "one for each outage, {later} s later");
+        assert_eq!(marks, 2, "one for each outage, {later} s later, clocks: {clocks:?}");
     }
 }
 
@@ -144,8 +148,15 @@ fn lost_together(
     by: &'static str,
     said: fn(Fencing) -> Fencing,
 ) -> (Site, usize) {
+    lost_together_in(Site::new(&["compute1"]), (later, watched, by), said)
+}
+
+fn lost_together_in(
+    mut site: Site,
+    (later, watched, by): (f64, Watched, &'static str),
+    said: fn(Fencing) -> Fencing,
+) -> (Site, usize) {
     let is_lost = matches!(watched, Watched::ByTheLost | Watched::InSilence);
-    let mut site = Site::new(&["compute1"]);
     let mut alerter = Alerter::start(&site, if is_lost { "ctl2" } else { "ctl3" });
     alerter.run(&mut site, 2);
     site.outage("compute1", "ctl1");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use alerter::control::client::ClientError;
 use marks::fencing::{Fencing, Origin};
 use marks::mark::MarkRow;
-use marks::register::{About, Scope};
+use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::api::Server;
 use crate::decisions::{decision, end_of};
 use crate::interleavings::cases;
-use crate::site::{Alerter, CONTROLLERS, Outage, ROUTES, Site, begun};
+use crate::site::{Alerter, CLOCKS, CONTROLLERS, Outage, ROUTES, Site, started};
 
 const HOST: &str = "compute1";
 /// Records nearer than this may be one outage by clocks.
@@ -83,8 +83,8 @@ struct Story {
 }
 
 impl Story {
-    fn new() -> Self {
-        let (site, alerter) = begun(&[HOST], "ctl1");
+    fn new(clocks: [i64; 3]) -> Self {
+        let (site, alerter) = started(Site::new(&[HOST]).with_clocks(clocks), "ctl1");
         Self {
             site,
             alerter,
@@ -93,6 +93,11 @@ impl Story {
             released: Vec::new(),
             wrong_here: Vec::new(),
         }
+    }
+
+    /// Now, by the clock of the alerter's controller.
+    fn here(&self) -> Timestamp {
+        self.site.clock(self.alerter.controller)
     }
 
     fn is_up(&self) -> bool {
@@ -157,19 +162,20 @@ impl Story {
     }
 
     fn pause(&mut self, lasting: Duration) {
-        let (at, until) = (self.site.now, self.site.now + lasting);
-        let pause = decision(&self.site, About::Pause { scope: Scope::All, until: Some(until) });
+        let at = self.here();
+        let about = About::Pause { scope: Scope::All, until: Some(at + lasting) };
+        let pause = Decision { at, ..decision(&self.site, about) };
         self.alerter.journal.decide(&pause).unwrap();
         self.alerter.keep_up(&mut self.site);
-        self.pauses.push((at, until));
+        self.pauses.push((self.site.now, self.site.now + lasting));
     }
 
     fn resume(&mut self) {
-        let at = self.site.now;
+        let at = self.here();
         for paused in self.alerter.journal.decisions_in_force(at).unwrap().sound {
             self.alerter.journal.end_decision(&end_of(&paused, at)).unwrap();
         }
-        self.pauses.iter_mut().for_each(|(_, until)| *until = at.min(*until));
+        self.pauses.iter_mut().for_each(|(_, until)| *until = self.site.now.min(*until));
         self.alerter.keep_up(&mut self.site);
     }
 
@@ -224,8 +230,8 @@ impl Story {
     }
 }
 
-fn played(steps: &[Step]) -> Story {
-    let mut story = Story::new();
+fn played(steps: &[Step], clocks: [i64; 3]) -> Story {
+    let mut story = Story::new(clocks);
     steps.iter().for_each(|step| story.take(*step));
     story.settle();
     story
@@ -241,8 +247,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(12), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn words_in_any_order_lose_no_failure(steps in prop::collection::vec(step(), 2..14)) {
-        assert_sound(&played(&steps), &steps);
+    fn words_in_any_order_lose_no_failure(steps in prop::collection::vec(step(), 2..14), differ: bool) {
+        let clocks = if differ { CLOCKS[1] } else { CLOCKS[0] };
+        assert_sound(&played(&steps, clocks), &steps);
     }
 }
 
@@ -259,7 +266,7 @@ fn a_failure_behind_a_word_that_was_taken_back_is_sent() {
         Step::Fails { is_marked: true },
         Step::Runs { seconds: 40 },
     ];
-    let mut story = played(&steps);
+    let mut story = played(&steps, CLOCKS[0]);
     assert_sound(&story, &steps);
     story.site.notified.clear();
     assert!(!story.complaints().is_empty());

@@ -73,6 +73,12 @@ impl OperationId {
     }
 }
 
+impl From<FencingId> for OperationId {
+    fn from(fencing: FencingId) -> Self {
+        Self(fencing.0)
+    }
+}
+
 impl fmt::Display for OperationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.hyphenated().fmt(f)

@@ -18,7 +18,7 @@ pub const GRAIN: Duration = Duration::from_secs(5);
 /// Pacemaker notes whole seconds.
 const SECOND: Duration = Duration::from_secs(1);
 
-pub use registered::{Registered, Traces, forgotten, is_twice, taken_in};
+pub use registered::{Registered, Traces, forgotten, is_twice, may_be_twice, taken_in};
 
 /// Records of a host within this are one outage if nothing better is known: the default of `[intake] coalesce`.
 pub const COALESCE: Duration = Duration::from_secs(180);
@@ -66,6 +66,8 @@ pub struct Reach {
     pub alone: bool,
     /// When this controller saw the record appear, by its own clock; none where it only found it. Another clock dates the record itself.
     pub appeared: Option<Timestamp>,
+    /// No alerter counted it to an outage, although they share of which each record is, and that its host was back.
+    pub is_uncounted: bool,
     /// Its host is no member now, and was fenced since its last connection.
     pub is_fenced: bool,
 }
@@ -73,7 +75,12 @@ pub struct Reach {
 impl Reach {
     /// In a cluster, for records that nobody saw appear.
     pub const fn found(coalesce: Duration) -> Self {
-        Self { coalesce, alone: false, appeared: None, is_fenced: false }
+        Self { coalesce, alone: false, appeared: None, is_uncounted: false, is_fenced: false }
+    }
+
+    /// When what it says happened, for the question whether that was after something which is known here: another clock may date it.
+    fn since(self, at: Timestamp) -> Timestamp {
+        self.appeared.map_or(at, |seen| at.max(seen))
     }
 
     /// The same for comparing the clocks of two controllers.
@@ -199,7 +206,7 @@ pub fn of_fencing<'a>(fencing: &Fencing, outages: &'a [Outage], reach: Reach) ->
     let has_room = |o: &&Outage| {
         o.returned_at.is_none_or(|back| back >= asked) && !was_back(fencing, o) && takes_in(o, asked, reach)
     };
-    let open = || outages.iter().rev().filter(has_room).filter(|outage| !takes_back(fencing, outage));
+    let open = || outages.iter().rev().filter(has_room).filter(|o| !takes_back(fencing, o, reach));
     let by = |rule| move |outage| Joined { outage, rule };
     own.map(by(Rule::OwnMark))
         .or_else(|| of_host_already_down(fencing, outages, reach).map(by(Rule::AlreadyDown)))
@@ -218,15 +225,15 @@ fn was_back(fencing: &Fencing, outage: &Outage) -> bool {
 /// its own. Without a cluster, so is everything after its mark was sent.
 fn takes_in(outage: &Outage, at: Timestamp, reach: Reach) -> bool {
     let is_settled = || outage.settled.is_some_and(|(_, ended)| ended + GRAIN < at);
-    !is_void(outage, at)
+    !is_void(outage, reach.since(at))
         && (is_believed(outage) || is_within(at, outage, reach.widest()))
         && !(reach.alone && is_settled())
 }
 
-/// Whether the host was seen to be back from an outage and was fenced again, and the record has just appeared: it is of a later outage,
-/// whatever clocks say.
+/// Whether the host was seen to be back from an outage and was fenced again, and the record has just appeared, or no alerter knew it: it is
+/// of a later outage, whatever clocks say.
 fn is_left(outage: &Outage, reach: Reach) -> bool {
-    reach.appeared.is_some() && reach.is_fenced && outage.returned_at.is_some()
+    (reach.appeared.is_some() || reach.is_uncounted) && reach.is_fenced && outage.returned_at.is_some()
 }
 
 /// Whether a record appeared here so near to the making of the outage's mark.
@@ -240,8 +247,8 @@ fn is_believed(outage: &Outage) -> bool {
 }
 
 /// Who calls a host failed after its mark was ended takes that end back.
-fn takes_back(fencing: &Fencing, outage: &Outage) -> bool {
-    let is_before = |ended| ended < fencing.asked_at;
+fn takes_back(fencing: &Fencing, outage: &Outage, reach: Reach) -> bool {
+    let is_before = |ended| ended < reach.since(fencing.asked_at);
     let is_dismissed =
         outage.settled.is_some_and(|(how, ended)| how == Settlement::Dismissed && is_before(ended));
     fencing.origin == Origin::Operator && is_dismissed
@@ -280,7 +287,7 @@ fn of_host_already_down<'a>(fencing: &Fencing, outages: &'a [Outage], reach: Rea
     let newest = outages.iter().rev().find(is_in).or_else(|| outages.iter().rev().find(has_begun))?;
     let returned = newest.returned_at.is_some_and(|back| back < asked) || is_left(newest, reach);
     let was_back = is_newer(fencing, newest) || returned;
-    (!was_back && !takes_back(fencing, newest) && takes_in(newest, asked, reach)).then_some(newest)
+    (!was_back && !takes_back(fencing, newest, reach) && takes_in(newest, asked, reach)).then_some(newest)
 }
 
 /// The outage that an unproven report concerns: an open one, or one that ended so recently that a late report could seem

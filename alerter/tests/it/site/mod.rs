@@ -35,6 +35,9 @@ pub(crate) const CONTROLLERS: [&str; 3] = ["ctl1", "ctl2", "ctl3"];
 /// Two routes, so that one can be down while the other takes what is sent.
 pub(crate) const ROUTES: [&str; 2] = ["nova", "backup"];
 
+/// By how many seconds the controllers' clocks are ahead: not at all, by more than they may differ, and by an hour.
+pub(crate) const CLOCKS: [[i64; 3]; 3] = [[0; 3], [0, 150, -150], [0, -3600, 3600]];
+
 /// What was sent to a route.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Notified {
@@ -301,6 +304,14 @@ impl Site {
     pub(crate) fn with_key(mut self) -> Self {
         self.sealed = Some(BTreeSet::new());
         self
+    }
+
+    /// Every controller has a clock of its own, by which it dates Pacemaker's fencing history too, and the key.
+    #[must_use]
+    pub(crate) fn with_clocks(mut self, ahead: [i64; 3]) -> Self {
+        self.skews = CONTROLLERS.into_iter().zip(ahead.map(|seconds| seconds * 1000)).collect();
+        self.dates_history = true;
+        self.with_key()
     }
 
     /// Root writes an entry: whatever anybody else wrote there is not heard.

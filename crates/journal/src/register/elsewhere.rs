@@ -47,12 +47,14 @@ impl Journal {
     /// # Errors
     /// As any write.
     pub fn settled_elsewhere(&mut self, entry: &Settled, now: Timestamp) -> Result<bool, JournalError> {
+        // A clock that is ahead must not make it later than what happens here from now on.
+        let at = entry.at.min(now);
         self.write(|transaction| {
             let Some(row) = row::load_open(transaction, entry.mark)? else { return Ok(false) };
             let is_dismissed = entry.how == Settlement::Dismissed;
             for mut delivery in deliveries::load_open(transaction, entry.mark)? {
                 let end = State::at_the_end(entry.how, delivery.has_to());
-                deliveries::finish_elsewhere(transaction, &mut delivery, end, entry.at)?;
+                deliveries::finish_elsewhere(transaction, &mut delivery, end, at)?;
             }
             if is_dismissed {
                 deliveries::dismiss_damaged(transaction, entry.mark)?;
@@ -60,7 +62,7 @@ impl Journal {
             let how = entry.how.as_str();
             let detail = format!("the alerter on {1} ended {0} as {how}", row.node, entry.by);
             let history = ("settled-elsewhere", &*detail, ALERTER);
-            endings::end(transaction, row, (entry.how, entry.at), history, now)?;
+            endings::end(transaction, row, (entry.how, at), history, now)?;
             Ok(true)
         })
     }

@@ -77,13 +77,19 @@ impl Journal {
         Ok(self.fencings_that(&condition, [since.0])?.sound)
     }
 
-    /// Which operations belong to which outage, but for those whose id is the mark's own.
+    /// Which operations and fencings belong to which outage, but for those whose id is the mark's own.
     fn current_operations(&self, since: Timestamp, by: &str) -> Result<Vec<Operation>, JournalError> {
         let condition = format!(
             "s.witness <> 'history' AND EXISTS (SELECT 1 FROM mark m WHERE m.id = s.mark AND {CURRENT})"
         );
         let kept = self.sightings_that(&condition, [since.0])?.sound;
-        Ok(kept.iter().filter_map(|kept| operation(kept, by)).collect())
+        let mut all: Vec<Operation> = kept.iter().filter_map(|kept| operation(kept, by)).collect();
+        let further = format!("EXISTS (SELECT 1 {FOLDED} AND m.id <> f.id AND {CURRENT})");
+        for Fencing { id, asked_at: at, .. } in self.fencings_that(&further, [since.0])?.sound {
+            let mark = self.mark_of(id)?;
+            all.extend(mark.map(|mark| Operation { id: id.into(), mark, at, by: by.to_owned() }));
+        }
+        Ok(all)
     }
 
     fn current_deliveries(&self, since: Timestamp) -> Result<Vec<Delivery>, JournalError> {
@@ -238,8 +244,13 @@ mod tests {
         let aside = fencing("ctl2");
         journal.append_fencing(&aside).unwrap();
         journal.set_aside(&aside, (Rule::NotCovered, "no compute host"), NOW).unwrap();
-        let wanted =
-            [format!("f.{mark}"), format!("f.{}", again.id), format!("f.{}", fresh.id), format!("m.{mark}")];
+        let wanted = [
+            format!("f.{mark}"),
+            format!("f.{}", again.id),
+            format!("f.{}", fresh.id),
+            format!("m.{mark}"),
+            format!("o.{}", again.id),
+        ];
         assert_eq!(keys(&journal, NOW), wanted);
         assert_eq!(keys(&home.open(Role::Reader), NOW), wanted, "a reader sees the same");
     }

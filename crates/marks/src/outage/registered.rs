@@ -114,12 +114,16 @@ pub fn taken_in(fencing: &Fencing, outages: &[Outage], reach: Reach) -> Option<(
     (!is_over(joined.outage, fencing.asked_at, reach)).then_some((joined.outage.mark, joined.rule))
 }
 
-/// Whether another alerter made a mark of the same outage: the same connection of the same host, at about the same time.
-/// Far apart they are two outages, and the connection between was lost; so they are if one alerter made both.
-pub fn is_twice(row: &MarkRow, other: &MarkEntry, coalesce: Duration) -> bool {
+/// Whether another alerter made a mark of the same outage, as far as clocks show: the same connection of the same host, at about the same
+/// time. Far apart they are two outages, and the connection between was lost; so they are if one alerter made both.
+pub fn is_twice(row: &MarkRow, other: &MarkRow, coalesce: Duration) -> bool {
+    may_be_twice(row, other) && row.failure_time.distance(other.failure_time) <= coalesce
+}
+
+/// The same, whatever clocks show.
+pub fn may_be_twice(row: &MarkRow, other: &MarkRow) -> bool {
     let same_connection = row.incarnation.is_some() && row.incarnation == other.incarnation;
-    let is_near = row.failure_time.distance(other.mark.failure_time) <= coalesce;
-    row.node == other.mark.node && same_connection && is_near && row.made_by != other.made_by
+    row.node == other.node && same_connection && row.made_by != other.made_by
 }
 
 /// What the register says of a fencing.
