@@ -170,8 +170,8 @@ fn a_lost_register_and_another_alerter() {
 fn an_open_mark_of_an_outage_that_another_alerter_sent_ends() {
     let [one, other] = &sent_by_another(begun(&["compute1"], "ctl1"))[..] else { panic!("not two marks") };
     assert_eq!((one.0, other.0), (Some(Settlement::Expired), Some(Settlement::Acknowledged)));
-    for clocks in &CLOCKS[1..] {
-        let site = Site::new(&["compute1"]).with_clocks(*clocks);
+    for clocks in [CLOCKS[1], CLOCKS[3]] {
+        let site = Site::new(&["compute1"]).with_clocks(clocks);
         let marks = sent_by_another(started(site, "ctl1"));
         let held = marks.iter().find(|(end, _)| end.is_none()).map(|(_, standing)| *standing);
         assert_eq!(held, Some("fenced-again"), "{clocks:?}");

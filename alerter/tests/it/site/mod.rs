@@ -36,7 +36,7 @@ pub(crate) const CONTROLLERS: [&str; 3] = ["ctl1", "ctl2", "ctl3"];
 pub(crate) const ROUTES: [&str; 2] = ["nova", "backup"];
 
 /// By how many seconds the controllers' clocks are ahead: not at all, by more than they may differ, and by an hour.
-pub(crate) const CLOCKS: [[i64; 3]; 3] = [[0; 3], [0, 150, -150], [0, -3600, 3600]];
+pub(crate) const CLOCKS: [[i64; 3]; 4] = [[0; 3], [0, 150, -150], [0, -150, 150], [0, -3600, 3600]];
 
 /// What was sent to a route.
 #[derive(Clone, PartialEq, Eq)]
