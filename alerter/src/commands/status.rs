@@ -18,6 +18,8 @@ use crate::control::api::Health;
 use crate::control::client::{self, ClientError};
 use crate::problem::{Kind, Level, Limits};
 
+/// "Not on this controller": Pacemaker moves the resource at once.
+const OCF_ERR_INSTALLED: u8 = 5;
 const OCF_NOT_RUNNING: u8 = 7;
 const OCF_DEGRADED: u8 = 190;
 /// What may be left of the resource agent's second when no daemon has answered.
@@ -52,6 +54,7 @@ pub(super) fn ocf(cli: &Cli, patience: Duration) -> anyhow::Result<ExitCode> {
 /// What the daemon of this journal says of itself.
 fn answered(health: &Health) -> (String, ExitCode) {
     match (health.healthy, health.degraded) {
+        _ if health.better_elsewhere => (health.reasons.join("; "), ExitCode::from(OCF_ERR_INSTALLED)),
         (false, _) => (health.reasons.join("; "), ExitCode::FAILURE),
         (true, true) => (health.reasons.join("; "), ExitCode::from(OCF_DEGRADED)),
         (true, false) => ("the daemon works".to_owned(), ExitCode::SUCCESS),

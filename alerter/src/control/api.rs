@@ -14,6 +14,9 @@ use crate::problem::Problem;
 pub struct Health {
     /// The daemon works: its engine has got on within the watchdog's limit.
     pub healthy: bool,
+    /// Its journal cannot be written, and another controller is there to run it.
+    #[serde(default)]
+    pub better_elsewhere: bool,
     /// It works, but somebody should check it.
     pub degraded: bool,
     /// Why, one sentence each.

@@ -30,9 +30,10 @@ fn health_of(shared: &Shared) -> Health {
 
 fn health_for(shared: &Shared, problems: &[Problem]) -> Health {
     let reasons = shared.reasons_of(problems, Timestamp::now());
-    let healthy = shared.supervisor.wedged().is_none() && !shared.is_better_elsewhere();
+    let better_elsewhere = shared.is_better_elsewhere();
+    let healthy = shared.supervisor.wedged().is_none() && !better_elsewhere;
     let journal = shared.base.settings().store.path.clone();
-    Health { healthy, degraded: !reasons.is_empty(), reasons, journal }
+    Health { healthy, better_elsewhere, degraded: !reasons.is_empty(), reasons, journal }
 }
 
 pub(super) async fn status(State(shared): State<Arc<Shared>>) -> Answer<Daemon> {

@@ -141,7 +141,7 @@ fn overlay(uppers: &[PathBuf], place: &Path) -> anyhow::Result<()> {
 }
 
 fn bind(what: &Path, place: &Path) -> anyhow::Result<()> {
-    mount(Some(what), place, NOTHING, MsFlags::MS_BIND, NOTHING)
+    mount(Some(what), place, NOTHING, MsFlags::MS_BIND | MsFlags::MS_REC, NOTHING)
         .with_context(|| format!("binding {}", place.display()))
 }
 

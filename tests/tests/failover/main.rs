@@ -8,6 +8,7 @@
 mod clocks;
 mod cluster;
 mod controllers;
+mod disks;
 mod doubt;
 mod harm;
 mod hosts;
@@ -32,10 +33,11 @@ use tests::trials::{self, Stage};
 type Scenario = trials::Scenario<Cluster>;
 
 /// Every list. In an order in which a fault shows where it is; what wants the register in the CIB stands together.
-const LISTS: [(&str, &[Scenario]); 14] = [
+const LISTS: [(&str, &[Scenario]); 15] = [
     ("hosts", hosts::SCENARIOS),
     ("controllers", controllers::SCENARIOS),
     ("clocks", clocks::SCENARIOS),
+    ("disks", disks::SCENARIOS),
     ("managers", managers::SCENARIOS),
     ("doubt", doubt::SCENARIOS),
     ("storm", storm::SCENARIOS),
@@ -51,7 +53,7 @@ const LISTS: [(&str, &[Scenario]); 14] = [
 
 /// Those that are run where none is named. The others take long, or change the cluster for good.
 const USUAL: &str =
-    "hosts controllers clocks managers doubt storm returns releases whole registers harm prompt";
+    "hosts controllers clocks disks managers doubt storm returns releases whole registers harm prompt";
 
 const STAGE: Stage<Cluster> =
     Stage { set_up: Cluster::boot, on_failure: Cluster::explain, need: trials::CLUSTER };

@@ -15,7 +15,7 @@ use tests::trials::Group;
 /// Longer than the alerter waits before its monitor fails.
 const LIMIT: Duration = Duration::from_secs(90);
 /// Exit codes of the OCF agent's monitor.
-const FAILED: i32 = 1;
+const NOT_HERE: i32 = 5;
 const DEGRADED: i32 = 190;
 /// Of a monitoring system, and of a fencer that fences a rack.
 const CALLS: usize = 20;
@@ -127,7 +127,7 @@ fn the_alerter_moves_where_it_can() {
     let frozen = freeze(&site);
     assert!(agent(&site, "compute1", "action=off").status.success());
     let (_, why) = wait::until("a failed monitor", LIMIT, || {
-        Ok(Some(monitored(&site)).filter(|(code, _)| *code == FAILED))
+        Ok(Some(monitored(&site)).filter(|(code, _)| *code == NOT_HERE))
     })
     .unwrap();
     assert!(why.contains("does not answer") && !why.contains("locked"), "{why}");
