@@ -231,8 +231,8 @@ pub const MUTANTS: &[Mutant] = &[
         ["what_an_alerter_with_another_key"]
     },
     old! { "45 A1: each alerter finds out by itself of which outage node_fenced is", "crates/journal/src/register/entries.rs",
-        "\"s.witness <> 'history' AND EXISTS" =>
-        "\"s.operation IS NOT NULL AND EXISTS",
+        "s.witness = 'alert' OR s.witness = 'node-fenced'" =>
+        "s.witness = 'alert' OR s.witness = 'none'",
         ["node_fenced_is_of_the_outage"]
     },
     old! { "45 A1: what happened after an end is told by a record's own clock", "crates/marks/src/outage.rs",

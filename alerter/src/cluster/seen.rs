@@ -49,6 +49,8 @@ pub struct Seen {
     pub touched: BTreeSet<HostName>,
     /// Hosts with `node_fenced` at the last pass.
     pub fenced: BTreeSet<HostName>,
+    /// Each `node_fenced` that was looked at beside the fencing history.
+    pub fenced_known: BTreeSet<String>,
     /// Sightings that wait for a better witness.
     pub waiting: Waiting,
     /// The cluster nodes that are compute hosts too.

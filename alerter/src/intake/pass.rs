@@ -247,10 +247,11 @@ impl<'a> Intake<'a> {
             let waited =
                 lock(self.accounts).ledger.waited(Source::Fencings, key_of(fencing.id), self.instant);
             let traces = Traces { registered, published, ended };
-            let is_uncounted = self.is_uncounted(&fencing.node, fencing.id.into())?;
+            let outages = self.outages(&fencing.node)?;
+            let is_uncounted = self.is_uncounted(&outages, fencing.id.into());
             let known =
                 Known { fencing, imported, is_vouched, has_appeared, waited, is_fresh, is_uncounted, traces };
-            self.fold_fencing(&known)?;
+            self.fold_fencing(&known, &outages)?;
         }
         lock(self.accounts).ledger.end(Source::Fencings);
         Ok(())
@@ -269,14 +270,13 @@ impl<'a> Intake<'a> {
         }
     }
 
-    fn fold_fencing(&mut self, known: &Known<'_>) -> Done {
+    fn fold_fencing(&mut self, known: &Known<'_>, outages: &[Outage]) -> Done {
         let (fencing, now) = (known.fencing, self.around.now);
         let judged = match self.find_sound(fencing.id.into())? {
             Some(_) => None,
             None => self.judged_elsewhere(&fencing.node, fencing.id.into())?,
         };
-        let outages = self.outages(&fencing.node)?;
-        match judged.unwrap_or_else(|| self.around.judgement_of_fencing(known, &outages)) {
+        match judged.unwrap_or_else(|| self.around.judgement_of_fencing(known, outages)) {
             Judgement::Mark(row, clash) => self.mark(fencing, &row, clash.as_ref()),
             Judgement::Join(mark, rule) => {
                 self.journal.add_to_mark(fencing, (mark, rule), now)?;

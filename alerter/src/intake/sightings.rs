@@ -32,14 +32,16 @@ impl Intake<'_> {
     pub(super) fn take_in_sightings(&mut self, view: &View, cib: &Cib) -> Done {
         self.take_in_files()?;
         let Some(Ok(history)) = &view.history else {
-            return self.ask_for_history();
+            return self.ask_for_history(cib);
         };
         lock(self.accounts).ledger.begin(Source::Memory);
         // The last word about a host first: what came before it is no news beside that.
         for sighting in newest_first(history) {
             self.take_in_sighting(sighting)?;
         }
-        for sighting in evidence::node_fenced(cib) {
+        let fenced = evidence::node_fenced(cib);
+        self.base.seen().fenced_known = fenced.iter().map(Sighting::key).collect();
+        for sighting in fenced {
             // It does not name who fenced; of a member it is a leftover or a confirmation by hand.
             let confirmed = self.is_by_hand(&sighting, history)?;
             match cib.membership(&sighting.node) {
@@ -67,12 +69,16 @@ impl Intake<'_> {
         Ok(is_last || kept.iter().chain(&listed).any(|seen| seen.by_human && is_same_event(seen, fenced)))
     }
 
-    /// Pacemaker's history is not read at every poll: only when a new mark waits for its proof.
-    fn ask_for_history(&mut self) -> Done {
+    /// Pacemaker's history is not read at every poll: only when a new mark waits for its proof, and beside a new `node_fenced`, which may be
+    /// the last thing that an alerter sees and shares.
+    fn ask_for_history(&mut self, cib: &Cib) -> Done {
         let now = self.around.now;
         let open = self.journal.open_marks()?.sound;
         let mut waiting = open.iter().filter(|mark| mark.standing.doubt().is_some());
-        self.base.seen().history_wanted = waiting.any(|mark| now.since(mark.made_at) < NEWS);
+        let is_waited_for = waiting.any(|mark| now.since(mark.made_at) < NEWS);
+        let mut seen = self.base.seen();
+        let is_new = |fenced: &Sighting| !seen.fenced_known.contains(&fenced.key());
+        seen.history_wanted = is_waited_for || evidence::node_fenced(cib).iter().any(is_new);
         Ok(())
     }
 
@@ -205,10 +211,7 @@ impl Intake<'_> {
         // to be the same on every controller, and its id is so in any case.
         let at = if is_fresh && is_ahead(sighting.at, now) { first } else { sighting.at };
         let moved = &Sighting { at, ..sighting.clone() };
-        let is_uncounted = match operation {
-            Some(id) => self.is_uncounted(&sighting.node, id)?,
-            None => false,
-        };
+        let is_uncounted = operation.is_some_and(|id| self.is_uncounted(&outages, id));
         let seen = judge::Seen { sighting: moved, is_fresh, is_uncounted, connections: &connections, waited };
         let mut judged = self.around.judgement_of_sighting(&seen, &outages);
         if let Judgement::Mark(row, _) = &mut judged {
@@ -239,10 +242,10 @@ impl Intake<'_> {
     }
 
     /// Whether no alerter counted it to an outage, although the one that saw its host come back shared what it knew.
-    pub(super) fn is_uncounted(&self, node: &HostName, id: OperationId) -> Done<bool> {
-        let Some(entries) = self.register.filter(|entries| !entries.is_partial) else { return Ok(false) };
+    pub(super) fn is_uncounted(&self, outages: &[Outage], id: OperationId) -> bool {
+        let Some(entries) = self.register.filter(|entries| !entries.is_partial) else { return false };
         let is_shared = |outage: &Outage| entries.sound.contains_key(&Key::Returned(outage.mark));
-        Ok(self.counted(id).is_none() && self.outages(node)?.iter().any(is_shared))
+        self.counted(id).is_none() && outages.iter().any(is_shared)
     }
 
     /// The alert of the same moment as a line of the history: this controller dates both, and the alert has an id that all share.

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::ensure;
+use rusqlite::Connection;
 use tests::lab::wait;
 
 use crate::Scenario;
@@ -12,8 +13,8 @@ use crate::cluster::{ALERTER, Before, Cluster, FENCED_WITHIN, QUIET};
 use crate::truth;
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
-    ("the_alerter_leaves_a_controller_whose_disk_is_full", |cluster| leaves(cluster, FILL)),
-    ("the_alerter_leaves_a_controller_whose_disk_hangs", |cluster| leaves(cluster, FREEZE)),
+    ("the_alerter_leaves_a_controller_whose_disk_is_full", |cluster| leaves(cluster, Disk::fill)),
+    ("the_alerter_leaves_a_controller_whose_disk_hangs", |cluster| leaves(cluster, Disk::freeze)),
     ("the_alerter_stays_where_no_controller_could_do_better", stays),
 ];
 
@@ -38,6 +39,18 @@ const SAID_WITHIN: Duration = Duration::from_secs(90);
 struct Disk(PathBuf);
 
 impl Disk {
+    /// Leaves no room, nor in the journal's log for more.
+    fn fill(&self) -> anyhow::Result<()> {
+        let journal = Connection::open(self.0.join("marks.db"))?;
+        let is_busy: bool = journal.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        ensure!(!is_busy, "somebody reads the journal");
+        self.play(FILL)
+    }
+
+    fn freeze(&self) -> anyhow::Result<()> {
+        self.play(FREEZE)
+    }
+
     fn play(&self, script: &str) -> anyhow::Result<()> {
         let done = Command::new("sh").args(["-c", script, "disk"]).arg(&self.0).status()?;
         ensure!(done.success(), "{script}");
@@ -55,10 +68,10 @@ impl Drop for Disk {
 
 /// Nothing can be written for 30 s while a mark waits: the monitor fails, Pacemaker moves the alerter, and the next one notifies once.
 /// S1-16, S1-27
-fn leaves(cluster: &mut Cluster, breaks: &str) -> anyhow::Result<()> {
+fn leaves(cluster: &mut Cluster, breaks: fn(&Disk) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let before = cluster.begin_again()?;
     let (broken, disk) = on_a_disk_of_its_own(cluster, &before)?;
-    disk.play(breaks)?;
+    breaks(&disk)?;
     cluster.crash("compute1")?;
     cluster.wait_for_alerter_off(&broken)?;
     cluster.wait_mark(&before, "compute1", "acknowledged", |mark| mark.state == "acknowledged")?;
@@ -77,7 +90,7 @@ fn stays(cluster: &mut Cluster) -> anyhow::Result<()> {
     others.iter().try_for_each(|name| standby(cluster, name, "on"))?;
     cluster.lab.wait_until_ready()?;
     let process = cluster.lab.processes(&broken, &ALERTER)?;
-    disk.play(FILL)?;
+    disk.fill()?;
     cluster.crash("compute2")?;
     wait::until("the alerter to say that it stays", SAID_WITHIN, || {
         let said = cluster.lab.exec(&broken, &["nova-host-alerter", "status"])?.out;

@@ -12,7 +12,7 @@ const RACK: usize = 24;
 /// On a machine that is busy.
 const LIMIT: Duration = Duration::from_secs(60);
 /// How long an idle alerter is watched. It reads everything every 45 s.
-const IDLE: Duration = Duration::from_secs(33);
+const IDLE: Duration = Duration::from_secs(50);
 
 /// Its tests, and why they cannot run here, if they cannot.
 pub(crate) fn group() -> Group {

@@ -77,10 +77,11 @@ impl Journal {
         Ok(self.fencings_that(&condition, [since.0])?.sound)
     }
 
-    /// Which operations and fencings belong to which outage, but for those whose id is the mark's own.
+    /// Which operations and fencings belong to which outage, but for those whose id is the mark's own. A return erases `node_fenced`.
     fn current_operations(&self, since: Timestamp, by: &str) -> Result<Vec<Operation>, JournalError> {
         let condition = format!(
-            "s.witness <> 'history' AND EXISTS (SELECT 1 FROM mark m WHERE m.id = s.mark AND {CURRENT})"
+            "EXISTS (SELECT 1 FROM mark m WHERE m.id = s.mark AND {CURRENT}
+               AND (s.witness = 'alert' OR s.witness = 'node-fenced' AND m.returned_at IS NULL))"
         );
         let kept = self.sightings_that(&condition, [since.0])?.sound;
         let mut all: Vec<Operation> = kept.iter().filter_map(|kept| operation(kept, by)).collect();
