@@ -47,6 +47,8 @@ pub struct Seen {
     pub news: bool,
     /// Hosts with a new mark that were not checked for a return yet. After a failed write they stay here.
     pub touched: BTreeSet<HostName>,
+    /// Hosts that were members at the last pass.
+    pub were_members: BTreeSet<HostName>,
     /// Hosts with `node_fenced` at the last pass.
     pub fenced: BTreeSet<HostName>,
     /// Each `node_fenced` that was looked at beside the fencing history.

@@ -149,9 +149,15 @@ impl<'a> Intake<'a> {
     /// Every connection that a host ever had, so that an outage is recognised when the cluster has forgotten it.
     pub(super) fn note_connections(&mut self, cib: &Cib) -> Done {
         let members = self.member_hosts(cib);
+        let is_member = |node: &HostName| cib.membership(node) == Some(true);
         for node in cib.remote_nodes().iter().chain(&members) {
             let Some(current) = cib.incarnation_of(node) else { continue };
             let is_new = self.base.seen().is_new_connection(node, &current);
+            // Its connection may be there some polls before it is a member.
+            let has_come = is_member(node) && !self.base.seen().were_members.contains(node);
+            if has_come && !is_new {
+                self.return_of(node, cib)?;
+            }
             if is_new {
                 self.journal.note_connection(node, &current)?;
                 self.return_of(node, cib)?;
@@ -159,6 +165,8 @@ impl<'a> Intake<'a> {
                 self.base.seen().note_connection(node.clone(), current, self.moment());
             }
         }
+        let hosts = cib.remote_nodes().iter().chain(&members);
+        self.base.seen().were_members = hosts.filter(|node| is_member(node)).cloned().collect();
         Ok(())
     }
 

@@ -136,7 +136,12 @@ impl Alerter {
             Some(&view),
             moment,
         )?;
-        assert_eq!(account::audit(&self.journal, &self.shared.base, &self.shared.accounts, moment)?, []);
+        // Where the history is due, a poll of the daemon reads it, and this is half of one.
+        let is_due = self.history_read.is_none_or(|last| site.now.since(last) >= HISTORY);
+        if with_history || !is_due {
+            let gaps = account::audit(&self.journal, &self.shared.base, &self.shared.accounts, moment)?;
+            assert_eq!(gaps, []);
+        }
         steer::steer(&mut self.journal, self.shared.policy(), now)
     }
 
