@@ -47,12 +47,12 @@ pub struct Seen {
     pub news: bool,
     /// Hosts with a new mark that were not checked for a return yet. After a failed write they stay here.
     pub touched: BTreeSet<HostName>,
-    /// Hosts that were members at the last pass.
-    pub were_members: BTreeSet<HostName>,
+    /// Hosts that were no members at the last pass.
+    pub were_away: BTreeSet<HostName>,
     /// Hosts with `node_fenced` at the last pass.
     pub fenced: BTreeSet<HostName>,
-    /// Each `node_fenced` that was looked at beside the fencing history.
-    pub fenced_known: BTreeSet<String>,
+    /// Each `node_fenced` that was looked at beside the fencing history: host, epoch seconds.
+    pub fenced_known: BTreeSet<(HostName, i64)>,
     /// Sightings that wait for a better witness.
     pub waiting: Waiting,
     /// The cluster nodes that are compute hosts too.

@@ -459,6 +459,11 @@ mod tests {
         Known { fencing, imported, is_vouched, has_appeared, waited, is_fresh, is_uncounted: false, traces }
     }
 
+    /// One that this daemon saw appear.
+    fn fresh<'a>(sighting: &'a Sighting, connections: &'a Connections, waited: Duration) -> Seen<'a> {
+        Seen { sighting, is_fresh: true, is_uncounted: false, connections, waited }
+    }
+
     struct Scene {
         hosts: HostRules,
         groups: Vec<Group>,
@@ -520,7 +525,7 @@ mod tests {
             let connections = Connections { all: vec![connected(50)], ..Connections::default() };
             let waited = second(now).since(sighting.at);
             let is_fresh = sighting.at >= second(STARTED);
-            let seen = Seen { sighting, is_fresh, is_uncounted: false, connections: &connections, waited };
+            let seen = Seen { is_fresh, ..fresh(sighting, &connections, waited) };
             self.at(now, |around| around.judgement_of_sighting(&seen, outages))
         }
     }
@@ -806,13 +811,7 @@ mod tests {
         for at in [NOW - 3600, NOW] {
             let sighting = sighting("compute1", at, alert());
             let of = |waited| {
-                let seen = Seen {
-                    sighting: &sighting,
-                    is_fresh: true,
-                    is_uncounted: false,
-                    connections: &connections,
-                    waited,
-                };
+                let seen = fresh(&sighting, &connections, waited);
                 scene.at(NOW, |around| around.judgement_of_sighting(&seen, &[]))
             };
             let grace = EVIDENCE_GRACE;
@@ -922,13 +921,7 @@ mod tests {
             let connections = Connections { all, is_back: true, ..Connections::default() };
             let sighting = Sighting { by_human, ..sighting("compute1", NOW - 20, alert()) };
             let waited = Duration::from_secs(20);
-            let seen = Seen {
-                sighting: &sighting,
-                is_fresh: true,
-                is_uncounted: false,
-                connections: &connections,
-                waited,
-            };
+            let seen = fresh(&sighting, &connections, waited);
             Scene::back().at(NOW, |around| around.judgement_of_sighting(&seen, &[outage]))
         };
         assert_eq!(standing(of(Vec::new(), false)), Some("fenced-again"));

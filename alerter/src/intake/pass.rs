@@ -149,24 +149,25 @@ impl<'a> Intake<'a> {
     /// Every connection that a host ever had, so that an outage is recognised when the cluster has forgotten it.
     pub(super) fn note_connections(&mut self, cib: &Cib) -> Done {
         let members = self.member_hosts(cib);
-        let is_member = |node: &HostName| cib.membership(node) == Some(true);
-        for node in cib.remote_nodes().iter().chain(&members) {
+        let hosts = || cib.remote_nodes().iter().chain(&members);
+        let is_away = |node: &&HostName| cib.membership(node) != Some(true);
+        let were_away = self.base.seen().were_away.clone();
+        for node in hosts() {
             let Some(current) = cib.incarnation_of(node) else { continue };
             let is_new = self.base.seen().is_new_connection(node, &current);
+            if is_new {
+                self.journal.note_connection(node, &current)?;
+            }
             // Its connection may be there some polls before it is a member.
-            let has_come = is_member(node) && !self.base.seen().were_members.contains(node);
-            if has_come && !is_new {
+            if is_new || were_away.contains(node) && !is_away(&node) {
                 self.return_of(node, cib)?;
             }
             if is_new {
-                self.journal.note_connection(node, &current)?;
-                self.return_of(node, cib)?;
                 // After the write: if that fails, the next pass does it again.
                 self.base.seen().note_connection(node.clone(), current, self.moment());
             }
         }
-        let hosts = cib.remote_nodes().iter().chain(&members);
-        self.base.seen().were_members = hosts.filter(|node| is_member(node)).cloned().collect();
+        self.base.seen().were_away = hosts().filter(is_away).cloned().collect();
         Ok(())
     }
 
@@ -280,11 +281,11 @@ impl<'a> Intake<'a> {
 
     fn fold_fencing(&mut self, known: &Known<'_>, outages: &[Outage]) -> Done {
         let (fencing, now) = (known.fencing, self.around.now);
-        let judged = match self.find_sound(fencing.id.into())? {
-            Some(_) => None,
-            None => self.judged_elsewhere(&fencing.node, fencing.id.into())?,
+        let judged = match self.judged_elsewhere(&fencing.node, fencing.id.into())? {
+            Some(judged) if self.find_sound(fencing.id.into())?.is_none() => judged,
+            _ => self.around.judgement_of_fencing(known, outages),
         };
-        match judged.unwrap_or_else(|| self.around.judgement_of_fencing(known, outages)) {
+        match judged {
             Judgement::Mark(row, clash) => self.mark(fencing, &row, clash.as_ref()),
             Judgement::Join(mark, rule) => {
                 self.journal.add_to_mark(fencing, (mark, rule), now)?;

@@ -39,9 +39,8 @@ impl Intake<'_> {
         for sighting in newest_first(history) {
             self.take_in_sighting(sighting)?;
         }
-        let fenced = evidence::node_fenced(cib);
-        self.base.seen().fenced_known = fenced.iter().map(Sighting::key).collect();
-        for sighting in fenced {
+        self.base.seen().fenced_known = cib.fenced_nodes().into_iter().collect();
+        for sighting in evidence::node_fenced(cib) {
             // It does not name who fenced; of a member it is a leftover or a confirmation by hand.
             let confirmed = self.is_by_hand(&sighting, history)?;
             match cib.membership(&sighting.node) {
@@ -77,8 +76,8 @@ impl Intake<'_> {
         let mut waiting = open.iter().filter(|mark| mark.standing.doubt().is_some());
         let is_waited_for = waiting.any(|mark| now.since(mark.made_at) < NEWS);
         let mut seen = self.base.seen();
-        let is_new = |fenced: &Sighting| !seen.fenced_known.contains(&fenced.key());
-        seen.history_wanted = is_waited_for || evidence::node_fenced(cib).iter().any(is_new);
+        let mut fenced = cib.fenced_nodes().into_iter();
+        seen.history_wanted = is_waited_for || fenced.any(|of_host| !seen.fenced_known.contains(&of_host));
         Ok(())
     }
 

@@ -253,6 +253,24 @@ fn a_host_that_was_back_unseen_and_fails_again_is_notified_again() {
     }
 }
 
+/// Another controller connects a host soon after its last connection, so that clocks do not order the two, and it is a member some polls
+/// later. The broken variant judges its return at the connection alone.
+#[test]
+fn a_host_is_back_when_it_is_a_member_though_its_connection_was_there_before() {
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
+    for controller in ["ctl1", "ctl2"] {
+        site.outage("compute1", "ctl3");
+        alerter.run(&mut site, 20);
+        site.back("compute1", controller);
+        site.hosts.get_mut("compute1").unwrap().member = None;
+        alerter.run(&mut site, 4);
+        site.hosts.get_mut("compute1").unwrap().member = Some(true);
+        alerter.run(&mut site, 4);
+    }
+    let returned: Vec<bool> = alerter.marks("compute1").iter().map(|row| row.returned_at.is_some()).collect();
+    assert_eq!(returned, [true, true]);
+}
+
 /// Its connection is forgotten, it is fenced again, and who records that has a clock by which it is the outage before: one of its own, under
 /// the id of its fencing. The broken variant joins it by that clock, and makes a mark of `node_fenced` that others do not know.
 #[test]

@@ -7,7 +7,7 @@ use marks::id::NoteId;
 use marks::register::{Entry, Watermark};
 use pacemaker::evidence::Action;
 
-use crate::site::{Alerter, CLOCKS, ROUTES, Site, begun, started};
+use crate::site::{Alerter, ROUTES, Site, begun, started, with_clocks};
 
 /// A release counts on the controller where root gave it; on another one it is only known, since the register can be
 /// written by others, and has to be given again.
@@ -39,8 +39,7 @@ fn a_release_is_given_again_after_a_failover() {
 /// its connection because of that word, as it does, and makes no new one for a while.
 #[test]
 fn a_confirmation_of_a_live_host() {
-    for (is_cut, clocks) in [false, true].into_iter().flat_map(|is_cut| CLOCKS.map(|clocks| (is_cut, clocks)))
-    {
+    for (is_cut, clocks) in with_clocks([false, true]) {
         let (mut site, mut first) = started(Site::new(&["compute1"]).with_clocks(clocks), "ctl1");
         site.confirm("compute1");
         site.hosts.get_mut("compute1").unwrap().member = Some(!is_cut);
@@ -60,7 +59,7 @@ fn a_confirmation_of_a_live_host() {
 /// the CIB still calls fenced is the same confirmation: held.
 #[test]
 fn a_confirmation_stays_one_when_the_history_is_gone() {
-    for (moves, clocks) in [false, true].into_iter().flat_map(|moves| CLOCKS.map(|clocks| (moves, clocks))) {
+    for (moves, clocks) in with_clocks([false, true]) {
         let (mut site, mut alerter) = started(Site::new(&["compute1"]).with_clocks(clocks), "ctl1");
         site.confirm("compute1");
         alerter.run(&mut site, 60);
@@ -119,8 +118,7 @@ fn a_confirmed_host_fails_after_its_mark_was_ended() {
 /// nobody's word but Pacemaker's shows that a host was down. Whoever said it, and whoever is the alerter.
 #[test]
 fn a_word_that_was_taken_back_swallows_no_failure() {
-    let whose = [Origin::Operator, Origin::Api, Origin::Shell];
-    for (origin, clocks) in whose.into_iter().flat_map(|origin| CLOCKS.map(|clocks| (origin, clocks))) {
+    for (origin, clocks) in with_clocks([Origin::Operator, Origin::Api, Origin::Shell]) {
         for (moves, is_marked) in [(false, true), (false, false), (true, true), (true, false)] {
             let (mut site, mut alerter) = started(Site::new(&["compute1"]).with_clocks(clocks), "ctl1");
             site.down.extend(ROUTES);
@@ -139,10 +137,7 @@ fn a_word_that_was_taken_back_swallows_no_failure() {
                 alerter = Alerter::start(&site, "ctl3");
                 alerter.run(&mut site, 10);
             }
-            let fencing = is_marked.then(|| site.outage("compute1", "ctl2"));
-            if !is_marked {
-                site.fail("compute1", false);
-            }
+            let fencing = site.fail("compute1", is_marked);
             alerter.run(&mut site, 60);
             let case = format!(
                 "{origin:?}, to another controller: {moves}, marked: {is_marked}, clocks: {clocks:?}"
@@ -158,7 +153,7 @@ fn a_word_that_was_taken_back_swallows_no_failure() {
 /// does to the same outage later belongs to that mark.
 #[test]
 fn a_mark_by_hand_takes_back_an_end_by_mistake() {
-    for (moves, clocks) in [false, true].into_iter().flat_map(|moves| CLOCKS.map(|clocks| (moves, clocks))) {
+    for (moves, clocks) in with_clocks([false, true]) {
         let (mut site, mut alerter) = started(Site::new(&["compute1"]).with_clocks(clocks), "ctl1");
         site.down.extend(ROUTES);
         let fencing = site.outage("compute1", "ctl1");

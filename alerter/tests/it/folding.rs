@@ -6,7 +6,7 @@ use marks::register::Key;
 use marks::time::Timestamp;
 use pacemaker::evidence::Action;
 
-use crate::site::{Alerter, CLOCKS, Site, begun};
+use crate::site::{Alerter, Site, begun, with_clocks};
 
 /// S4-35, W21, W22: three witnesses of one fencing without the agent. One mark.
 #[test]
@@ -84,9 +84,9 @@ fn an_outage_that_is_swallowed_is_caught() {
 #[test]
 fn a_host_is_lost_together_with_the_memory_of_its_connection() {
     for later in [10.0, 100.0, 300.0] {
-        for (by, clocks) in ["ctl1", "ctl3"].into_iter().flat_map(|by| CLOCKS.map(|clocks| (by, clocks))) {
+        for (by, clocks) in with_clocks(["ctl1", "ctl3"]) {
             let site = Site::new(&["compute1"]).with_clocks(clocks);
-            let (site, marks) = lost_together_in(site, (later, Watched::Always, by), |fencing| fencing);
+            let (site, marks) = lost_together(site, (later, Watched::Always, by), |fencing| fencing);
             site.assert_all_notified();
             assert_eq!(marks, 2, "one for each outage: marked by {by}, {later} s later, clocks: {clocks:?}");
         }
@@ -97,11 +97,9 @@ fn a_host_is_lost_together_with_the_memory_of_its_connection() {
 /// register. Two marks.
 #[test]
 fn a_host_is_lost_together_with_the_alerter_that_saw_it_back() {
-    for (later, clocks) in
-        [10.0, 100.0, 300.0].into_iter().flat_map(|later| CLOCKS.map(|clocks| (later, clocks)))
-    {
+    for (later, clocks) in with_clocks([10.0, 100.0, 300.0]) {
         let site = Site::new(&["compute1"]).with_clocks(clocks);
-        let (site, marks) = lost_together_in(site, (later, Watched::ByTheLost, "ctl1"), |fencing| fencing);
+        let (site, marks) = lost_together(site, (later, Watched::ByTheLost, "ctl1"), |fencing| fencing);
         site.assert_all_notified();
         assert_eq!(marks, 2, "one for each outage, {later} s later, clocks: {clocks:?}");
     }
@@ -110,7 +108,8 @@ fn a_host_is_lost_together_with_the_alerter_that_saw_it_back() {
 /// The broken variant of the row above: what that alerter saw does not stand in the register.
 #[test]
 fn without_the_return_in_the_register_that_outage_is_swallowed() {
-    let (site, _) = lost_together(10.0, Watched::InSilence, "ctl1", |fencing| fencing);
+    let (site, _) =
+        lost_together(Site::new(&["compute1"]), (10.0, Watched::InSilence, "ctl1"), |fencing| fencing);
     assert!(site.audit().iter().any(|wrong| wrong.contains("was not notified")));
 }
 
@@ -119,14 +118,17 @@ fn without_the_return_in_the_register_that_outage_is_swallowed() {
 /// before, an `off` that Pacemaker repeats before it has noted the first one seems no different, and clocks decide.
 #[test]
 fn a_host_is_lost_together_with_the_memory_of_a_connection_that_nobody_saw() {
-    lost_together(300.0, Watched::Never, "ctl1", |fencing| fencing).0.assert_all_notified();
+    lost_together(Site::new(&["compute1"]), (300.0, Watched::Never, "ctl1"), |fencing| fencing)
+        .0
+        .assert_all_notified();
 }
 
 /// The broken variant of the row above: the agent does not say whether the host was down already.
 #[test]
 fn without_the_word_of_the_cib_that_outage_is_swallowed() {
-    let (site, _) =
-        lost_together(300.0, Watched::Never, "ctl1", |fencing| Fencing { already_down: None, ..fencing });
+    let (site, _) = lost_together(Site::new(&["compute1"]), (300.0, Watched::Never, "ctl1"), |fencing| {
+        Fencing { already_down: None, ..fencing }
+    });
     assert!(site.audit().iter().any(|wrong| wrong.contains("was not notified")));
 }
 
@@ -143,15 +145,6 @@ enum Watched {
 
 /// `by` marks the second outage; `said`: what the agent makes of that fencing. Gives also how many marks there are.
 fn lost_together(
-    later: f64,
-    watched: Watched,
-    by: &'static str,
-    said: fn(Fencing) -> Fencing,
-) -> (Site, usize) {
-    lost_together_in(Site::new(&["compute1"]), (later, watched, by), said)
-}
-
-fn lost_together_in(
     mut site: Site,
     (later, watched, by): (f64, Watched, &'static str),
     said: fn(Fencing) -> Fencing,

@@ -119,7 +119,9 @@ impl Story {
     fn take(&mut self, step: Step) {
         let here = self.alerter.controller;
         match step {
-            Step::Fails { is_marked } if self.is_up() => self.site.fail(HOST, is_marked),
+            Step::Fails { is_marked } if self.is_up() => {
+                self.site.fail(HOST, is_marked);
+            }
             Step::Returns if !self.is_up() => {
                 self.site.advance(6.0);
                 self.site.back(HOST, "ctl2");

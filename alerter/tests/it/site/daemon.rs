@@ -98,10 +98,14 @@ impl Alerter {
         Arc::clone(&self.shared)
     }
 
+    fn is_history_due(&self, site: &Site) -> bool {
+        self.history_read.is_none_or(|last| site.now.since(last) >= HISTORY)
+    }
+
     /// Polls and takes in, without sending.
     pub(crate) fn take_in(&mut self, site: &Site) {
         self.poll(site, false).unwrap();
-        let is_due = self.history_read.is_none_or(|last| site.now.since(last) >= HISTORY);
+        let is_due = self.is_history_due(site);
         if std::mem::take(&mut self.shared.base.seen().history_wanted) || is_due {
             self.poll(site, true).unwrap();
             self.history_read = Some(site.now);
@@ -137,8 +141,7 @@ impl Alerter {
             moment,
         )?;
         // Where the history is due, a poll of the daemon reads it, and this is half of one.
-        let is_due = self.history_read.is_none_or(|last| site.now.since(last) >= HISTORY);
-        if with_history || !is_due {
+        if with_history || !self.is_history_due(site) {
             let gaps = account::audit(&self.journal, &self.shared.base, &self.shared.accounts, moment)?;
             assert_eq!(gaps, []);
         }

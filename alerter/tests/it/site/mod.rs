@@ -38,6 +38,11 @@ pub(crate) const ROUTES: [&str; 2] = ["nova", "backup"];
 /// By how many seconds the controllers' clocks are ahead: not at all, by more than they may differ, and by an hour.
 pub(crate) const CLOCKS: [[i64; 3]; 4] = [[0; 3], [0, 150, -150], [0, -150, 150], [0, -3600, 3600]];
 
+/// Each of these with each of the clocks.
+pub(crate) fn with_clocks<T: Copy, const N: usize>(all: [T; N]) -> impl Iterator<Item = (T, [i64; 3])> {
+    all.into_iter().flat_map(|one| CLOCKS.map(|clocks| (one, clocks)))
+}
+
 /// What was sent to a route.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Notified {
@@ -500,15 +505,15 @@ impl Site {
         fencing
     }
 
-    /// The host dies; the agent marks it, or only Pacemaker reports it.
-    pub(crate) fn fail(&mut self, host: &'static str, is_marked: bool) {
+    /// The host dies; the agent marks it, or only Pacemaker reports it. Gives the fencing.
+    pub(crate) fn fail(&mut self, host: &'static str, is_marked: bool) -> Option<FencingId> {
         if is_marked {
-            self.outage(host, "ctl2");
-            return;
+            return Some(self.outage(host, "ctl2"));
         }
         self.die(host);
         self.advance(1.0);
         self.seen_fenced(host);
+        None
     }
 
     /// What the audit says, in one text; empty where every promise was kept.
