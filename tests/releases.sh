@@ -67,8 +67,9 @@ build
 for release in "$@"; do
     cluster=$(run "$release" cluster) || failed=1
     failover=$(run "$release" failover) || failed=1
+    harm=$(NHA_SCENARIOS=harm run "$release" failover) || failed=1
     silence=$(NHA_SCENARIOS=silence run "$release" failover) || failed=1
-    note "$release" "$(version "$release")" "$cluster" "$failover" "silence: $silence"
+    note "$release" "$(version "$release")" "$cluster" "$failover" "harm: $harm; silence: $silence"
 done
 # Controllers of this machine's release become trixie's, one by one, with hosts of an older and of a newer one.
 tests/roots.sh bullseye trixie
