@@ -58,7 +58,7 @@ impl Exec {
         let Ok(_place) = places.try_acquire() else { return Outcome::Retry(no_place()).not_sent() };
         let ran = program::run(&self.options.command, &self.line(message), self.options.timeout).await;
         let words = Words::read(&ran.stdout, &ran.stderr);
-        if words.is_odd() {
+        if words.is_odd {
             info!(mark = %message.id, "the standard output of {} is not used: it is not one JSON object of at most 64 KiB", self.endpoint());
         }
         answer::outcome(&ran.end, &words)

@@ -8,46 +8,41 @@ use serde_json::{Map, Value};
 use crate::driver::{Failure, LOCKED_OUT, LONGEST_WISH, Outcome, printable};
 use crate::program::{End, STDOUT_BYTES};
 
-/// The outcome of a run. Its codes are those of sysexits.h; only 0 acknowledges, whatever the program printed.
+/// What a code says, as sysexits.h has it: its outcome, the word for machines, and the same for people.
+type Code = (i32, fn(Failure) -> Outcome, &'static str, &'static str);
+
+const CODES: [Code; 5] = [
+    (65, Outcome::Rejected, "rejected", "the program does not accept this message (65)"),
+    (69, Outcome::Unreachable, "unreachable", "the program cannot reach the endpoint (69)"),
+    (75, Outcome::Retry, "unavailable", "the endpoint cannot accept the message now, says the program (75)"),
+    (77, Outcome::Refused, "credentials", "the endpoint denies the program access (77)"),
+    (78, Outcome::Refused, "misconfigured", "the program says that its configuration is wrong (78)"),
+];
+
+/// The outcome of a run. Only 0 acknowledges, whatever the program printed.
 pub(super) fn outcome(end: &End, words: &Words) -> Outcome {
-    let says = |kind, clause: &str| words.failure(kind, clause);
+    let unknown = |kind, clause: &str| Outcome::Unknown(words.failure(kind, clause));
     match end {
         End::Exit(0) => Outcome::Acknowledged { reference: words.reference.clone() },
-        End::Exit(65) => Outcome::Rejected(says("rejected", "the program does not accept this message (65)")),
-        End::Exit(69) => {
-            Outcome::Unreachable(says("unreachable", "the program cannot reach the endpoint (69)"))
+        End::Exit(code) => match CODES.iter().find(|(known, ..)| known == code) {
+            Some((77, outcome, kind, clause)) => outcome(words.failure(kind, clause).or_after(LOCKED_OUT)),
+            Some((_, outcome, kind, clause)) => outcome(words.failure(kind, clause)),
+            None => unknown(
+                "unknown-exit",
+                &format!("the program ended with {code}, so it is unknown whether it accepted the message"),
+            ),
+        },
+        End::Signal(signal) => unknown("signal", &format!("the program was ended by signal {signal}")),
+        End::Timeout(limit) => {
+            let clause = format!("the program did not end within {} s and was killed", limit.as_secs());
+            unknown("timeout", &clause)
         }
-        End::Exit(75) => Outcome::Retry(says(
-            "unavailable",
-            "the endpoint cannot accept the message now, says the program (75)",
-        )),
-        End::Exit(77) => Outcome::Refused(
-            says("credentials", "the endpoint denies the program access (77)").or_after(LOCKED_OUT),
-        ),
-        End::Exit(78) => {
-            Outcome::Refused(says("misconfigured", "the program says that its configuration is wrong (78)"))
+        End::Lost => unknown("unknown-exit", "the system did not report how the program ended"),
+        End::NotStarted { why, passes } => {
+            let failure = Failure::new("not-started", &format!("the program cannot be started: {why}"));
+            if *passes { Outcome::Retry(failure) } else { Outcome::Refused(failure) }
         }
-        End::Exit(code) => Outcome::Unknown(says(
-            "unknown-exit",
-            &format!("the program ended with {code}, so it is unknown whether it accepted the message"),
-        )),
-        End::Signal(signal) => {
-            Outcome::Unknown(says("signal", &format!("the program was ended by signal {signal}")))
-        }
-        End::Timeout(limit) => Outcome::Unknown(says(
-            "timeout",
-            &format!("the program did not end within {} s and was killed", limit.as_secs()),
-        )),
-        End::Lost => {
-            Outcome::Unknown(says("unknown-exit", "the system did not report how the program ended"))
-        }
-        End::NotStarted { why, passes: true } => Outcome::Retry(not_started(why)),
-        End::NotStarted { why, passes: false } => Outcome::Refused(not_started(why)),
     }
-}
-
-fn not_started(why: &str) -> Failure {
-    Failure::new("not-started", &format!("the program cannot be started: {why}"))
 }
 
 /// What a program printed beside its exit code. It explains an outcome and never changes it.
@@ -59,27 +54,22 @@ pub(super) struct Words {
     /// The last line of standard error.
     complaint: Option<String>,
     /// Standard output was neither empty nor one JSON object.
-    odd: bool,
+    pub(super) is_odd: bool,
 }
 
 impl Words {
     /// Reads both outputs. A field of another type counts as missing.
     pub(super) fn read(stdout: &[u8], stderr: &[u8]) -> Self {
         let object = object(stdout);
-        let odd = object.is_none();
+        let is_odd = object.is_none();
         let object = object.unwrap_or_default();
         Self {
             reference: object.get("reference").and_then(Value::as_str).and_then(text),
             detail: object.get("detail").and_then(Value::as_str).and_then(text),
             retry_after: object.get("retry_after").and_then(Value::as_f64).and_then(wish),
             complaint: String::from_utf8_lossy(stderr).lines().rev().find_map(text),
-            odd,
+            is_odd,
         }
-    }
-
-    /// Whether standard output was not used.
-    pub(super) fn is_odd(&self) -> bool {
-        self.odd
     }
 
     fn failure(&self, kind: &'static str, clause: &str) -> Failure {
@@ -153,7 +143,7 @@ mod tests {
             br#"{"reference": "job\n7", "detail": "the queue is full", "retry_after": 90, "more": [1]}"#,
             b"first\nthe last \x1b[31mline\n\n",
         );
-        assert!(!words.is_odd());
+        assert!(!words.is_odd);
         let failure = outcome(&End::Exit(75), &words).failure().cloned().unwrap();
         assert_eq!(
             failure.detail,
@@ -170,7 +160,7 @@ mod tests {
             ["OK", "[]", "\"x\"", "7", "{\"reference\":\"a\"", "{} {}", "{\"reference\":\"a\"}x", "\u{0}"]
         {
             let words = Words::read(odd.as_bytes(), b"");
-            assert_eq!(words, Words { odd: true, ..Words::default() }, "{odd}");
+            assert_eq!(words, Words { is_odd: true, ..Words::default() }, "{odd}");
         }
         for nothing in
             ["", "\n", "{}", " {} \n", "{\"reference\":7,\"detail\":null}", "{\"reference\":\" \\n\"}"]
@@ -178,9 +168,9 @@ mod tests {
             assert_eq!(Words::read(nothing.as_bytes(), b"\n \n"), Words::default(), "{nothing}");
         }
         let long = |size: usize| " ".repeat(size - 17) + r#"{"reference":"a"}"#;
-        assert!(!Words::read(long(STDOUT_BYTES).as_bytes(), b"").is_odd());
-        assert!(Words::read(long(STDOUT_BYTES + 1).as_bytes(), b"").is_odd());
-        assert!(Words::read(" ".repeat(STDOUT_BYTES + 1).as_bytes(), b"").is_odd());
+        assert!(!Words::read(long(STDOUT_BYTES).as_bytes(), b"").is_odd);
+        assert!(Words::read(long(STDOUT_BYTES + 1).as_bytes(), b"").is_odd);
+        assert!(Words::read(" ".repeat(STDOUT_BYTES + 1).as_bytes(), b"").is_odd);
     }
 
     proptest! {
