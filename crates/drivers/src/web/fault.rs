@@ -41,39 +41,70 @@ pub enum Why {
 
 /// Why there was no TLS session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tls {
-    /// The certificate has expired.
-    Expired,
-    /// The certificate is not valid yet.
-    NotYetValid,
-    /// No trusted CA signed it.
-    UnknownCa,
-    /// It is for another name.
-    Name,
+pub struct Tls {
+    /// The word for machines.
+    kind: &'static str,
+    /// The same for people.
+    detail: &'static str,
+}
+
+impl Tls {
+    const EXPIRED: Self = Self::of("tls-expired", "the endpoint's certificate has expired: renew it there");
+    const NOT_YET_VALID: Self =
+        Self::of("tls-not-yet-valid", "the endpoint's certificate is not valid yet: check the clocks");
+    const UNKNOWN_CA: Self = Self::of(
+        "tls-unknown-ca",
+        "no trusted CA signed the endpoint's certificate: set ca-file to its CA, or have the endpoint send the intermediate CAs",
+    );
+    const NAME: Self =
+        Self::of("tls-name", "the endpoint's certificate is for another name: check url, or set server-name");
     /// It has no name but in its CN, which does not count.
-    NoName,
-    /// A signature does not fit: that of the certificate, or that of the endpoint itself.
-    Signature,
-    /// It is of a version of X.509 before 3.
-    Old,
+    const NO_NAME: Self = Self::of(
+        "tls-name",
+        "the endpoint's certificate has no subjectAltName, and a name in CN alone does not count: make it again, as with `openssl req … -addext subjectAltName=DNS:NAME` (or IP:ADDRESS), signed with `-copy_extensions copy`",
+    );
+    /// That of the certificate, or that of the endpoint itself.
+    const SIGNATURE: Self = Self::of(
+        "tls-signature",
+        "a signature of the endpoint's certificate or session does not fit: an RSA key there, or its CA's, is too short (under 2048 bits: see `openssl s_client -connect HOST:PORT`), or another CA of the same name signed it",
+    );
+    const OLD: Self = Self::of(
+        "tls-certificate",
+        "the endpoint's certificate is of X.509 version 1, and only version 3 can be used: sign it again with an extension, as with `openssl x509 -req … -extfile <(echo subjectAltName=DNS:NAME)`",
+    );
     /// It is a CA's own certificate, as `openssl req -x509` makes it.
-    SelfSigned,
+    const SELF_SIGNED: Self = Self::of(
+        "tls-self-signed",
+        "the endpoint's certificate is a CA's own: give the endpoint a certificate that this CA signed",
+    );
     /// It is not made for a server, its signature is too weak, or a CA between must not have signed it.
-    Certificate,
-    /// The endpoint has none of our versions.
-    Version,
+    const CERTIFICATE: Self = Self::of(
+        "tls-certificate",
+        "the endpoint's certificate is not usable: check its purpose, its signature, and what its CAs may sign",
+    );
+    const VERSION: Self =
+        Self::of("tls-version", "the endpoint's TLS is too old: update it, or lower tls-min");
     /// The endpoint rejects our certificate, or wants one.
-    ClientCertificate,
+    const CLIENT_CERTIFICATE: Self = Self::of(
+        "tls-client-certificate",
+        "the endpoint rejects our certificate: check certificate-file, and which CAs the endpoint trusts",
+    );
     /// Anything else: no TLS, a broken handshake.
-    Other,
+    const OTHER: Self =
+        Self::of("tls", "no TLS session with the endpoint: check that it speaks TLS 1.2 or newer there");
+
+    const fn of(kind: &'static str, detail: &'static str) -> Self {
+        Self { kind, detail }
+    }
 }
 
 impl Fault {
     /// Whether the message may have arrived decides between "unreachable" and "unknown". In doubt it may have.
     pub fn outcome(&self) -> Outcome {
-        let failure = Failure::new(self.kind(), &self.detail());
+        let (kind, detail) = self.said();
+        let failure = Failure::new(kind, &detail);
         match self {
-            Self::Tls(Tls::ClientCertificate) => Outcome::Refused(failure),
+            Self::Tls(Tls::CLIENT_CERTIFICATE) => Outcome::Refused(failure),
             Self::Unreached(_, peer) => Outcome::Unreachable(failure.of_peer(peer.clone())),
             Self::Request | Self::Tls(_) => Outcome::Unreachable(failure),
             Self::Timeout | Self::TooLarge | Self::Protocol | Self::Closed => Outcome::Unknown(failure),
@@ -88,89 +119,35 @@ impl Fault {
         }
     }
 
-    fn kind(&self) -> &'static str {
-        match self {
-            Self::Request => "request",
-            Self::Unreached(Why::Dns, _) => "dns",
-            Self::Unreached(Why::Refused(_), _) => "connect",
-            Self::Unreached(Why::Late, _) => "connect-timeout",
-            Self::Tls(tls) => tls.kind(),
-            Self::Timeout => "timeout",
-            Self::TooLarge => "header-too-large",
-            Self::Protocol => "protocol",
-            Self::Closed => "closed",
-        }
-    }
-
     /// What happened, for people.
     pub fn detail(&self) -> String {
-        let sentence = match self {
+        self.said().1
+    }
+
+    /// The word for machines, and what happened.
+    fn said(&self) -> (&'static str, String) {
+        let (kind, sentence) = match self {
             Self::Unreached(Why::Refused(Some(reason)), _) => {
-                return format!("the endpoint cannot be reached: {reason}");
+                return ("connect", format!("the endpoint cannot be reached: {reason}"));
             }
-            Self::Unreached(Why::Refused(None), _) => "the endpoint cannot be reached",
-            Self::Request => "the request could not be made: check url",
+            Self::Unreached(Why::Refused(None), _) => ("connect", "the endpoint cannot be reached"),
+            Self::Request => ("request", "the request could not be made: check url"),
             Self::Unreached(Why::Dns, _) => {
-                "the endpoint's name has no address: check url and the name service"
+                ("dns", "the endpoint's name has no address: check url and the name service")
             }
-            Self::Unreached(Why::Late, _) => {
-                "no connection to the endpoint in time: check the name service, the network and the endpoint"
+            Self::Unreached(Why::Late, _) => (
+                "connect-timeout",
+                "no connection to the endpoint in time: check the name service, the network and the endpoint",
+            ),
+            Self::Tls(Tls { kind, detail }) => (*kind, *detail),
+            Self::Timeout => ("timeout", "the endpoint received the message and did not answer in time"),
+            Self::TooLarge => {
+                ("header-too-large", "the endpoint's answer has too long a header: check what runs at url")
             }
-            Self::Tls(tls) => tls.detail(),
-            Self::Timeout => "the endpoint received the message and did not answer in time",
-            Self::TooLarge => "the endpoint's answer has too long a header: check what runs at url",
-            Self::Protocol => "the endpoint's answer is not HTTP: check url",
-            Self::Closed => "the endpoint closed the connection before its answer was complete",
+            Self::Protocol => ("protocol", "the endpoint's answer is not HTTP: check url"),
+            Self::Closed => ("closed", "the endpoint closed the connection before its answer was complete"),
         };
-        sentence.to_owned()
-    }
-}
-
-impl Tls {
-    fn kind(self) -> &'static str {
-        match self {
-            Self::Expired => "tls-expired",
-            Self::NotYetValid => "tls-not-yet-valid",
-            Self::UnknownCa => "tls-unknown-ca",
-            Self::Name | Self::NoName => "tls-name",
-            Self::Signature => "tls-signature",
-            Self::SelfSigned => "tls-self-signed",
-            Self::Certificate | Self::Old => "tls-certificate",
-            Self::Version => "tls-version",
-            Self::ClientCertificate => "tls-client-certificate",
-            Self::Other => "tls",
-        }
-    }
-
-    fn detail(self) -> &'static str {
-        match self {
-            Self::Expired => "the endpoint's certificate has expired: renew it there",
-            Self::NotYetValid => "the endpoint's certificate is not valid yet: check the clocks",
-            Self::UnknownCa => {
-                "no trusted CA signed the endpoint's certificate: set ca-file to its CA, or have the endpoint send the intermediate CAs"
-            }
-            Self::Name => "the endpoint's certificate is for another name: check url, or set server-name",
-            Self::NoName => {
-                "the endpoint's certificate has no subjectAltName, and a name in CN alone does not count: make it again, as with `openssl req … -addext subjectAltName=DNS:NAME` (or IP:ADDRESS), signed with `-copy_extensions copy`"
-            }
-            Self::Signature => {
-                "a signature of the endpoint's certificate or session does not fit: an RSA key there, or its CA's, is too short (under 2048 bits: see `openssl s_client -connect HOST:PORT`), or another CA of the same name signed it"
-            }
-            Self::Old => {
-                "the endpoint's certificate is of X.509 version 1, and only version 3 can be used: sign it again with an extension, as with `openssl x509 -req … -extfile <(echo subjectAltName=DNS:NAME)`"
-            }
-            Self::SelfSigned => {
-                "the endpoint's certificate is a CA's own: give the endpoint a certificate that this CA signed"
-            }
-            Self::Certificate => {
-                "the endpoint's certificate is not usable: check its purpose, its signature, and what its CAs may sign"
-            }
-            Self::Version => "the endpoint's TLS is too old: update it, or lower tls-min",
-            Self::ClientCertificate => {
-                "the endpoint rejects our certificate: check certificate-file, and which CAs the endpoint trusts"
-            }
-            Self::Other => "no TLS session with the endpoint: check that it speaks TLS 1.2 or newer there",
-        }
+        (kind, sentence.to_owned())
     }
 }
 
@@ -180,8 +157,8 @@ pub fn of(error: &reqwest::Error) -> Fault {
         return before_sending(error);
     }
     // TLS 1.3: the endpoint checks our certificate after the handshake, and takes no message without it.
-    if find::<rustls::Error>(error).map(tls_of) == Some(Tls::ClientCertificate) {
-        return Fault::Tls(Tls::ClientCertificate);
+    if find::<rustls::Error>(error).map(tls_of) == Some(Tls::CLIENT_CERTIFICATE) {
+        return Fault::Tls(Tls::CLIENT_CERTIFICATE);
     }
     let hyper = find::<hyper::Error>(error);
     match hyper {
@@ -201,7 +178,7 @@ fn before_sending(error: &reqwest::Error) -> Fault {
         _ if error.is_dns() => Why::Dns,
         _ if error.is_timeout() => Why::Late,
         // The endpoint closed the connection during the handshake.
-        Some(io) if io.kind() == io::ErrorKind::UnexpectedEof => return Fault::Tls(Tls::Other),
+        Some(io) if io.kind() == io::ErrorKind::UnexpectedEof => return Fault::Tls(Tls::OTHER),
         io => Why::Refused(io.map(io::Error::kind)),
     };
     Fault::Unreached(why, error.url().map(peer))
@@ -214,15 +191,15 @@ fn tls_of(error: &rustls::Error) -> Tls {
         rustls::Error::PeerIncompatible(
             PeerIncompatible::ServerDoesNotSupportTls12Or13
             | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
-        ) => Tls::Version,
-        _ => Tls::Other,
+        ) => Tls::VERSION,
+        _ => Tls::OTHER,
     }
 }
 
 /// Why the endpoint ended the handshake.
 fn alert_of(alert: AlertDescription) -> Tls {
     match alert {
-        AlertDescription::ProtocolVersion => Tls::Version,
+        AlertDescription::ProtocolVersion => Tls::VERSION,
         AlertDescription::CertificateRequired
         | AlertDescription::BadCertificate
         | AlertDescription::UnsupportedCertificate
@@ -230,30 +207,30 @@ fn alert_of(alert: AlertDescription) -> Tls {
         | AlertDescription::CertificateExpired
         | AlertDescription::CertificateUnknown
         | AlertDescription::UnknownCA
-        | AlertDescription::AccessDenied => Tls::ClientCertificate,
-        _ => Tls::Other,
+        | AlertDescription::AccessDenied => Tls::CLIENT_CERTIFICATE,
+        _ => Tls::OTHER,
     }
 }
 
 fn certificate_of(certificate: &CertificateError) -> Tls {
     match certificate {
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => Tls::Expired,
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => Tls::NotYetValid,
-        CertificateError::NotValidForNameContext { presented, .. } if presented.is_empty() => Tls::NoName,
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => Tls::Name,
-        CertificateError::UnknownIssuer => Tls::UnknownCa,
-        CertificateError::BadSignature => Tls::Signature,
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => Tls::EXPIRED,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => Tls::NOT_YET_VALID,
+        CertificateError::NotValidForNameContext { presented, .. } if presented.is_empty() => Tls::NO_NAME,
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => Tls::NAME,
+        CertificateError::UnknownIssuer => Tls::UNKNOWN_CA,
+        CertificateError::BadSignature => Tls::SIGNATURE,
         CertificateError::Other(other) => other_of(&format!("{other:?}")),
-        _ => Tls::Certificate,
+        _ => Tls::CERTIFICATE,
     }
 }
 
 /// The verifier's own error type is not exported; only its name distinguishes it.
 fn other_of(name: &str) -> Tls {
     match name {
-        name if name.contains("CaUsedAsEndEntity") => Tls::SelfSigned,
-        name if name.contains("UnsupportedCertVersion") => Tls::Old,
-        _ => Tls::Certificate,
+        name if name.contains("CaUsedAsEndEntity") => Tls::SELF_SIGNED,
+        name if name.contains("UnsupportedCertVersion") => Tls::OLD,
+        _ => Tls::CERTIFICATE,
     }
 }
 
@@ -283,17 +260,17 @@ mod tests {
     #[test]
     fn what_happened_before_the_message_was_sent_is_not_ambiguous() {
         let tls = [
-            Tls::Expired,
-            Tls::NotYetValid,
-            Tls::UnknownCa,
-            Tls::Name,
-            Tls::NoName,
-            Tls::Signature,
-            Tls::Old,
-            Tls::SelfSigned,
-            Tls::Certificate,
-            Tls::Version,
-            Tls::Other,
+            Tls::EXPIRED,
+            Tls::NOT_YET_VALID,
+            Tls::UNKNOWN_CA,
+            Tls::NAME,
+            Tls::NO_NAME,
+            Tls::SIGNATURE,
+            Tls::OLD,
+            Tls::SELF_SIGNED,
+            Tls::CERTIFICATE,
+            Tls::VERSION,
+            Tls::OTHER,
         ];
         let mut before: Vec<Fault> = tls.map(Fault::Tls).into();
         before.extend([Why::Dns, Why::Refused(None), Why::Late].map(|why| Fault::Unreached(why, None)));
@@ -309,9 +286,9 @@ mod tests {
     /// Somebody must change something: the next attempt would end the same way.
     #[test]
     fn a_certificate_of_ours_that_is_not_taken_is_refused() {
-        assert!(matches!(Fault::Tls(Tls::ClientCertificate).outcome(), Outcome::Refused(_)));
-        assert_eq!(alert_of(AlertDescription::CertificateRequired), Tls::ClientCertificate);
-        assert_eq!(alert_of(AlertDescription::ProtocolVersion), Tls::Version);
-        assert_eq!(alert_of(AlertDescription::InternalError), Tls::Other);
+        assert!(matches!(Fault::Tls(Tls::CLIENT_CERTIFICATE).outcome(), Outcome::Refused(_)));
+        assert_eq!(alert_of(AlertDescription::CertificateRequired), Tls::CLIENT_CERTIFICATE);
+        assert_eq!(alert_of(AlertDescription::ProtocolVersion), Tls::VERSION);
+        assert_eq!(alert_of(AlertDescription::InternalError), Tls::OTHER);
     }
 }
