@@ -5,22 +5,8 @@ use site::Section;
 
 /// What the driver or the client sends, or what would change where a request ends: a second one would make the endpoint
 /// read another request than was meant.
-const OURS: [&str; 14] = [
-    "authorization",
-    "connection",
-    "content-length",
-    "content-type",
-    "expect",
-    "host",
-    "idempotency-key",
-    "keep-alive",
-    "proxy-authorization",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "user-agent",
-];
+const OURS: &str = "authorization connection content-length content-type expect host idempotency-key keep-alive \
+    proxy-authorization te trailer transfer-encoding upgrade user-agent";
 
 /// Reads `[http.NAME.headers]`. A value may be a token: none is shown.
 pub(super) fn read(mut table: Section<'_, '_>) -> HeaderMap {
@@ -42,7 +28,7 @@ pub(super) fn read(mut table: Section<'_, '_>) -> HeaderMap {
 
 fn name(key: &str) -> Result<HeaderName, &'static str> {
     let name = HeaderName::from_bytes(key.as_bytes()).map_err(|_| "this is not the name of a header")?;
-    match OURS.contains(&name.as_str()) || name.as_str().starts_with("webhook-") {
+    match OURS.split(' ').any(|own| own == name.as_str()) || name.as_str().starts_with("webhook-") {
         true => Err("the driver sends this header itself: remove it here"),
         false => Ok(name),
     }
@@ -70,7 +56,7 @@ mod tests {
         {
             assert!(name(key).is_err(), "{key}");
         }
-        let careless = |key: &str| !OURS.contains(&key);
+        let careless = |key: &str| !OURS.split(' ').any(|own| own == key);
         assert!(careless("Host"));
         for key in ["X-Auth-Token", "x-tenant", "webhook"] {
             assert_eq!(name(key).map(|name| name.as_str().to_owned()), Ok(key.to_lowercase()));

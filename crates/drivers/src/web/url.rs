@@ -34,46 +34,9 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 /// The words that parts of a path may have and still be shown: no secret is made of them.
-const OPEN_WORDS: [&str; 38] = [
-    "alerter",
-    "alerts",
-    "api",
-    "auth",
-    "clusters",
-    "compute",
-    "enqueue",
-    "event",
-    "events",
-    "failure",
-    "failures",
-    "health",
-    "heat",
-    "hook",
-    "hooks",
-    "host",
-    "hosts",
-    "identity",
-    "incoming",
-    "mark",
-    "marks",
-    "masakari",
-    "metrics",
-    "mistral",
-    "notice",
-    "notices",
-    "notifications",
-    "orchestration",
-    "page",
-    "recovery",
-    "reliability",
-    "report",
-    "senlin",
-    "services",
-    "tickets",
-    "tokens",
-    "webhook",
-    "webhooks",
-];
+const OPEN_WORDS: &str = "alerter alerts api auth clusters compute enqueue event events failure failures health heat hook \
+    hooks host hosts identity incoming mark marks masakari metrics mistral notice notices notifications \
+    orchestration page recovery reliability report senlin services tickets tokens webhook webhooks";
 /// A shorter part holds no secret.
 const SECRET_MIN: usize = 4;
 
@@ -112,7 +75,7 @@ fn is_open(part: &str) -> bool {
     let is_version = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     part.len() < SECRET_MIN
         || part.strip_prefix('v').is_some_and(|digits| digits.len() < SECRET_MIN && is_version(digits))
-        || part.split(['-', '_', '.']).all(|word| OPEN_WORDS.contains(&word))
+        || part.split(['-', '_', '.']).all(|word| OPEN_WORDS.split(' ').any(|open| open == word))
 }
 
 /// A url's host in the form that a name server or a socket takes.
@@ -174,7 +137,7 @@ mod tests {
     #[test]
     fn a_part_is_shown_only_if_it_is_known() {
         proptest::proptest!(|(part in "[A-Za-z0-9_.~-]{4,40}")| {
-            let is_known = part.split(['-', '_', '.']).all(|word| OPEN_WORDS.contains(&word));
+            let is_known = part.split(['-', '_', '.']).all(|word| OPEN_WORDS.split(' ').any(|open| open == word));
             let is_version = part.starts_with('v') && part.len() < 5;
             let url = Url::parse(&format!("https://h/{part}")).unwrap();
             proptest::prop_assert!(is_known || is_version || !shown(&url).contains(&part));
