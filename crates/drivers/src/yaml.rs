@@ -7,23 +7,32 @@ use serde_json::{Map, Value};
 /// A file for us has no more levels.
 const DEPTH: usize = 8;
 
-/// The documents of a file.
+/// The documents of a file as JSON, each scalar a text.
 ///
 /// # Errors
 /// One sentence, without any part of the file.
-pub(crate) fn documents(text: &str) -> Result<Vec<Yaml<'_>>, String> {
+pub(crate) fn documents(text: &str) -> Result<Vec<Value>, String> {
     let mut loader = YamlLoader::default();
     loader.early_parse(false);
     let read = Parser::new_from_str(text).load(&mut loader, true);
     // The parser's own message may quote the file.
     match read.err().as_ref().or(loader.error()) {
         Some(why) => Err(format!("it is not YAML: check line {}", why.marker().line())),
-        None => Ok(loader.into_documents()),
+        None => Ok(loader.into_documents().iter().map(|document| json(document, DEPTH)).collect()),
     }
 }
 
+/// The only document of a file.
+///
+/// # Errors
+/// As [`documents`]; or there is none, or more than one.
+pub(crate) fn value(text: &str) -> Result<Value, String> {
+    let only = <[Value; 1]>::try_from(documents(text)?);
+    only.map(|[document]| document).map_err(|_| "it must be one YAML document".to_owned())
+}
+
 /// A scalar as written; an empty one is none.
-pub(crate) fn scalar<'y>(node: &'y Yaml<'_>) -> Option<&'y str> {
+fn scalar<'y>(node: &'y Yaml<'_>) -> Option<&'y str> {
     match node {
         Yaml::Representation(text, style, _) => {
             let is_nothing = *style == saphyr::ScalarStyle::Plain
@@ -32,17 +41,6 @@ pub(crate) fn scalar<'y>(node: &'y Yaml<'_>) -> Option<&'y str> {
         }
         Yaml::Tagged(_, node) => scalar(node),
         _ => None,
-    }
-}
-
-/// The only document of a file as JSON, each scalar a text.
-///
-/// # Errors
-/// As [`documents`]; or there is none, or more than one.
-pub(crate) fn value(text: &str) -> Result<Value, String> {
-    match documents(text)?.as_slice() {
-        [document] => Ok(json(document, DEPTH)),
-        _ => Err("it must be one YAML document".to_owned()),
     }
 }
 

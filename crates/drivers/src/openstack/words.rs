@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use saphyr::{Mapping, Yaml};
 use secrecy::SecretString;
+use serde_json::{Map, Value};
 
-use crate::yaml::{documents, scalar};
+use crate::yaml::documents;
 
 /// The settings of one cloud. Each value counts as secret unless it is known not to be.
 pub(super) type Words = BTreeMap<String, SecretString>;
-
-/// A file for us has no more levels.
-const DEPTH: usize = 8;
 
 /// Reads the clouds of a file. A scalar stays as written: a password of digits is not a number.
 ///
@@ -19,67 +16,48 @@ const DEPTH: usize = 8;
 /// One sentence, without any part of the file.
 pub(super) fn clouds(text: &str) -> Result<BTreeMap<String, Words>, String> {
     let documents = documents(text)?;
-    let root = match documents.as_slice() {
-        [Yaml::Mapping(root)] => root,
-        [] => return Ok(BTreeMap::new()),
+    let clouds = match documents.as_slice() {
+        [Value::Object(root)] => root.get("clouds").and_then(Value::as_object),
+        [] => None,
         _ => {
             return Err(
                 "it is not a file of clouds: it must be one YAML mapping with the key clouds".to_owned()
             );
         }
     };
-    let clouds = root.iter().find_map(|(key, value)| match value {
-        Yaml::Mapping(clouds) if scalar(key) == Some("clouds") => Some(clouds),
-        _ => None,
-    });
-    let named = |(name, cloud): (&Yaml<'_>, &Yaml<'_>)| Some((scalar(name)?.to_owned(), words(cloud)));
-    Ok(clouds.into_iter().flatten().filter_map(named).collect())
-}
-
-fn words(cloud: &Yaml<'_>) -> Words {
-    let mut words = Words::new();
-    if let Yaml::Mapping(cloud) = cloud {
-        flatten(cloud, "", DEPTH, &mut words);
-    }
-    words
+    let named = |(name, cloud): (&String, &Value)| {
+        let mut words = Words::new();
+        cloud.as_object().into_iter().for_each(|cloud| flatten(cloud, "", &mut words));
+        (name.clone(), words)
+    };
+    Ok(clouds.into_iter().flatten().map(named).collect())
 }
 
 /// A word of a nearer key overrides one of a merged mapping (`<<`).
-fn flatten(mapping: &Mapping<'_>, before: &str, depth: usize, into: &mut Words) {
-    let Some(depth) = depth.checked_sub(1) else { return };
-    for (key, value) in mapping {
-        let Some(key) = scalar(key).filter(|key| *key != "<<") else { continue };
+fn flatten(mapping: &Map<String, Value>, before: &str, into: &mut Words) {
+    for (key, value) in mapping.iter().filter(|(key, _)| *key != "<<") {
         let key = format!("{before}{}", key.replace('-', "_"));
         match value {
-            Yaml::Mapping(below) => flatten(below, &format!("{key}."), depth, into),
-            value => put(key, value, into),
+            Value::Object(below) => flatten(below, &format!("{key}."), into),
+            // A list becomes its entries with commas between them.
+            Value::Array(all) => {
+                let all: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
+                into.insert(key, all.join(",").into());
+            }
+            value => into.extend(value.as_str().map(|text| (key, text.into()))),
         }
     }
-    for (_, merged) in mapping.iter().filter(|(key, _)| scalar(key) == Some("<<")) {
+    let merged = match mapping.get("<<") {
+        Some(Value::Array(many)) => many.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+        None => &[],
+    };
+    for one in merged.iter().filter_map(Value::as_object) {
         let mut others = Words::new();
-        match merged {
-            Yaml::Mapping(one) => flatten(one, before, depth, &mut others),
-            Yaml::Sequence(many) => many
-                .iter()
-                .rev()
-                .filter_map(Yaml::as_mapping)
-                .for_each(|one| flatten(one, before, depth, &mut others)),
-            _ => {}
-        }
+        flatten(one, before, &mut others);
         for (key, value) in others {
             into.entry(key).or_insert(value);
         }
-    }
-}
-
-/// A list becomes its entries with commas between them.
-fn put(key: String, value: &Yaml<'_>, into: &mut Words) {
-    let value = match value {
-        Yaml::Sequence(entries) => Some(entries.iter().filter_map(scalar).collect::<Vec<_>>().join(",")),
-        value => scalar(value).map(str::to_owned),
-    };
-    if let Some(value) = value {
-        into.insert(key, value.into());
     }
 }
 
