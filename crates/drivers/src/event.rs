@@ -29,7 +29,7 @@ pub struct Event<'a> {
     id: &'a MarkId,
     event_type: &'a str,
     version: &'a str,
-    generated_time: Time,
+    generated_time: Value,
     payload: Payload<'a>,
     #[serde(rename = "nova-host-alerter", skip_serializing_if = "Option::is_none")]
     extensions: Option<Extensions<'a>>,
@@ -51,40 +51,33 @@ struct Extensions<'a> {
 struct Payload<'a> {
     hostname: &'a str,
     on_shared_storage: bool,
-    failure_time: Time,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Time {
-    Seconds(i64),
-    Text(String),
+    failure_time: Value,
 }
 
 impl<'a> Event<'a> {
     /// The event of a mark: the same for the same mark.
     pub fn of_mark(mark: &'a Mark, format: TimeFormat) -> Self {
         let (hostname, on_shared_storage) = (mark.fqdn.as_str(), mark.on_shared_storage);
-        let payload = Payload { hostname, on_shared_storage, failure_time: format.write(mark.failure_time) };
-        let generated_time = format.write(mark.generated_time);
+        let payload = Payload { hostname, on_shared_storage, failure_time: format.value(mark.failure_time) };
+        let generated_time = format.value(mark.generated_time);
         Self { node: mark.node.as_str(), ..Self::new(&mark.id, "host failure", generated_time, payload) }
     }
 
     /// The same outage is over: its id and its payload, with the time when the host was seen to be back.
     pub fn of_return(mark: &'a Mark, returned: Timestamp, format: TimeFormat) -> Self {
-        let generated_time = format.write(returned);
+        let generated_time = format.value(returned);
         let event_type = "host returned";
         Self { event_type, generated_time, suffix: RETURN, ..Self::of_mark(mark, format) }
     }
 
     /// The event of a test: the same shape, another type, and a host that cannot exist.
     pub fn of_test(id: &'a MarkId, now: Timestamp, format: TimeFormat) -> Self {
-        let failure_time = format.write(now);
+        let failure_time = format.value(now);
         let payload = Payload { hostname: NO_HOST, on_shared_storage: true, failure_time };
-        Self::new(id, "test", format.write(now), payload)
+        Self::new(id, "test", format.value(now), payload)
     }
 
-    fn new(id: &'a MarkId, event_type: &'a str, generated_time: Time, payload: Payload<'a>) -> Self {
+    fn new(id: &'a MarkId, event_type: &'a str, generated_time: Value, payload: Payload<'a>) -> Self {
         let (version, extensions) = ("1.0", None);
         Self { id, event_type, version, generated_time, payload, extensions, node: NO_HOST, suffix: "" }
     }
@@ -111,16 +104,9 @@ impl TimeFormat {
 
     /// A time as a value of its own.
     pub(crate) fn value(self, time: Timestamp) -> Value {
-        match self.write(time) {
-            Time::Seconds(seconds) => seconds.into(),
-            Time::Text(text) => text.into(),
-        }
-    }
-
-    fn write(self, time: Timestamp) -> Time {
         match self {
-            Self::Rfc3339 => Time::Text(time.rfc3339_seconds()),
-            Self::Epoch => Time::Seconds(time.seconds()),
+            Self::Rfc3339 => time.rfc3339_seconds().into(),
+            Self::Epoch => time.seconds().into(),
         }
     }
 }

@@ -9,7 +9,7 @@ use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior};
 use tracing::warn;
 
-use super::{Event, Time, TimeFormat};
+use super::{Event, TimeFormat};
 
 /// The longest body, and the longest template.
 pub const LONGEST: usize = 64 * 1024;
@@ -120,11 +120,8 @@ fn values(event: &Event<'_>) -> Value {
     ])
 }
 
-fn time(time: &Time) -> Value {
-    match time {
-        Time::Seconds(seconds) => Value::from(*seconds),
-        Time::Text(text) => Value::from(text.as_str()),
-    }
+fn time(time: &serde_json::Value) -> Value {
+    time.as_i64().map_or_else(|| Value::from(time.as_str()), Value::from)
 }
 
 /// Without filters, functions and files. A name that does not exist is an error.
