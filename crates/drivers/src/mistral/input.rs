@@ -10,10 +10,10 @@ use toml::de::DeValue;
 use crate::event::TimeFormat;
 
 /// A workflow's input, by name.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Input(BTreeMap<String, Part>);
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 enum Part {
     Text(Template),
     Plain(Value),
@@ -102,34 +102,26 @@ impl Part {
 }
 
 /// A text with placeholders in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Template(Vec<Piece>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 enum Piece {
     Text(String),
     Field(Field),
 }
 
-/// What a template can show of a mark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Field {
-    Id,
-    Hostname,
-    Node,
-    FailureTime,
-    GeneratedTime,
-    OnSharedStorage,
-}
+/// What a template shows of a mark.
+type Field = fn(&Mark, TimeFormat) -> Value;
 
-/// Their names, as they stand between braces.
+/// All of them, by their names, as they stand between braces.
 const FIELDS: [(&str, Field); 6] = [
-    ("id", Field::Id),
-    ("hostname", Field::Hostname),
-    ("node", Field::Node),
-    ("failure_time", Field::FailureTime),
-    ("generated_time", Field::GeneratedTime),
-    ("on_shared_storage", Field::OnSharedStorage),
+    ("id", |mark, _| mark.id.to_string().into()),
+    ("hostname", |mark, _| mark.fqdn.as_str().into()),
+    ("node", |mark, _| mark.node.as_str().into()),
+    ("failure_time", |mark, times| times.value(mark.failure_time)),
+    ("generated_time", |mark, times| times.value(mark.generated_time)),
+    ("on_shared_storage", |mark, _| mark.on_shared_storage.into()),
 ];
 
 impl Template {
@@ -156,14 +148,14 @@ impl Template {
             }
         }
         pieces.push(Piece::Text(plain));
-        pieces.retain(|piece| *piece != Piece::Text(String::new()));
+        pieces.retain(|piece| !matches!(piece, Piece::Text(text) if text.is_empty()));
         Ok(Self(pieces))
     }
 
     /// The value for a mark. A text that is one placeholder alone keeps its type: a number, or true or false.
     pub(super) fn value(&self, mark: &Mark, times: TimeFormat) -> Value {
         match self.0.as_slice() {
-            [Piece::Field(field)] => field.value(mark, times),
+            [Piece::Field(field)] => field(mark, times),
             _ => self.text(mark, times).into(),
         }
     }
@@ -172,7 +164,7 @@ impl Template {
     pub(super) fn text(&self, mark: &Mark, times: TimeFormat) -> String {
         let shown = |piece: &Piece| match piece {
             Piece::Text(text) => text.clone(),
-            Piece::Field(field) => match field.value(mark, times) {
+            Piece::Field(field) => match field(mark, times) {
                 Value::String(text) => text,
                 other => other.to_string(),
             },
@@ -191,19 +183,6 @@ fn field(text: &str) -> Option<(Field, &str)> {
 fn unknown() -> String {
     let names: Vec<String> = FIELDS.iter().map(|(name, _)| format!("{{{name}}}")).collect();
     format!("unknown placeholder; known are: {}; a brace itself is written twice", names.join(", "))
-}
-
-impl Field {
-    fn value(self, mark: &Mark, times: TimeFormat) -> Value {
-        match self {
-            Self::Id => mark.id.to_string().into(),
-            Self::Hostname => mark.fqdn.as_str().into(),
-            Self::Node => mark.node.as_str().into(),
-            Self::FailureTime => times.value(mark.failure_time),
-            Self::GeneratedTime => times.value(mark.generated_time),
-            Self::OnSharedStorage => mark.on_shared_storage.into(),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -35,15 +35,8 @@ impl Options {
     }
 }
 
-/// Reads the route's table.
+/// Reads the route's table. It asks for every key, so that each is checked whatever is wrong with the others.
 pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
-    let options = options(table);
-    table.needs("workflow", "set it to the name of the workflow to start");
-    options.filter(|_| table.is_sound())
-}
-
-/// Asks for every key, so that each is checked whatever is wrong with the others.
-fn options(table: &mut Section<'_, '_>) -> Option<Options> {
     let cloud = openstack::read_options(table);
     let workflow = table.text("workflow", name);
     let namespace = table.text("namespace", name);
@@ -51,8 +44,10 @@ fn options(table: &mut Section<'_, '_>) -> Option<Options> {
     let input = Input::read(table.section("input"));
     let description = table.text("description", Template::parse);
     let time_format = table.choice("time-format", &TimeFormat::WORDS).unwrap_or_default();
-    let input = if has_input { input } else { Input::default() };
-    Some(Options { cloud, workflow: workflow?, namespace, input, description, time_format })
+    table.needs("workflow", "set it to the name of the workflow to start");
+    let (input, workflow) = (if has_input { input } else { Input::default() }, workflow?);
+    let options = Options { cloud, workflow, namespace, input, description, time_format };
+    table.is_sound().then_some(options)
 }
 
 fn name(text: &str) -> Result<String, String> {
