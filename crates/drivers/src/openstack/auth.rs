@@ -1,56 +1,18 @@
-//! The exchange with Keystone as data: the request and the answer. Pure.
+//! What Keystone answers: a token, and where the services are. Pure.
 
-use std::fmt;
 use std::time::Duration;
 
 use marks::time::Timestamp;
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::SecretString;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::catalog::{Found, Offer};
-use super::credentials::{Application, Credentials, Domain, Named, Scope};
 
 /// A token is used only if it is valid for this much longer.
 const REST: Duration = Duration::from_secs(120);
 
-/// The body that asks for a token. It holds the secret.
-pub(super) fn request(credentials: &Credentials) -> Vec<u8> {
-    let auth = match credentials {
-        Credentials::Password { user, password, scope } => {
-            let mut user = named(user);
-            user["password"] = password.expose_secret().into();
-            json!({ "identity": { "methods": ["password"], "password": { "user": user } }, "scope": of_scope(scope) })
-        }
-        // Without a scope: an application credential has its own, and Keystone answers 401 to another.
-        Credentials::Application { which, secret } => {
-            let mut application = match which {
-                Application::Id(id) => json!({ "id": id }),
-                Application::Name(name, user) => json!({ "name": name, "user": named(user) }),
-            };
-            application["secret"] = secret.expose_secret().into();
-            json!({ "identity": { "methods": ["application_credential"], "application_credential": application } })
-        }
-    };
-    json!({ "auth": auth }).to_string().into_bytes()
-}
-
-fn of_scope(scope: &Scope) -> Value {
-    match scope {
-        Scope::Project(project) => json!({ "project": named(project) }),
-        Scope::System => json!({ "system": { "all": true } }),
-    }
-}
-
-fn named(named: &Named) -> Value {
-    match named {
-        Named::Id(id) => json!({ "id": id }),
-        Named::Name(name, Domain::Id(id)) => json!({ "name": name, "domain": { "id": id } }),
-        Named::Name(name, Domain::Name(domain)) => json!({ "name": name, "domain": { "name": domain } }),
-    }
-}
-
 /// A token of Keystone.
+#[derive(Debug)]
 pub(super) struct Token {
     /// The token itself.
     pub(super) value: SecretString,
@@ -58,12 +20,6 @@ pub(super) struct Token {
     pub(super) use_for: Duration,
     /// Where the services are.
     pub(super) found: Found,
-}
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Token").field("use_for", &self.use_for).finish_non_exhaustive()
-    }
 }
 
 #[derive(Deserialize)]
@@ -128,59 +84,9 @@ fn use_for(issued: &str, expires: &str) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::words::Words;
+    use serde_json::json;
+
     use super::*;
-
-    fn credentials(words: &[(&str, &str)]) -> Credentials {
-        let words: Words = words.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
-        Credentials::read(&words).unwrap()
-    }
-
-    fn asked(words: &[(&str, &str)]) -> Value {
-        serde_json::from_slice(&request(&credentials(words))).unwrap()
-    }
-
-    #[test]
-    fn a_password_comes_with_its_scope() {
-        let words = [
-            ("auth.username", "alerter"),
-            ("auth.user_domain_name", "Default"),
-            ("auth.password", "p\"w"),
-            ("auth.project_name", "ops"),
-            ("auth.project_domain_id", "default"),
-        ];
-        assert_eq!(
-            asked(&words),
-            json!({"auth": {
-                "identity": {"methods": ["password"], "password": {"user":
-                    {"name": "alerter", "domain": {"name": "Default"}, "password": "p\"w"}}},
-                "scope": {"project": {"name": "ops", "domain": {"id": "default"}}}}})
-        );
-        let system = [("auth.user_id", "u"), ("auth.password", "p"), ("auth.system_scope", "all")];
-        assert_eq!(asked(&system)["auth"]["scope"], json!({"system": {"all": true}}));
-    }
-
-    /// Keystone answers 401 to an application credential with a scope, also if the file names a project.
-    #[test]
-    fn an_application_credential_comes_without_a_scope() {
-        let secret = ("auth.application_credential_secret", "s");
-        let by_id = [secret, ("auth.application_credential_id", "i"), ("auth.project_name", "ops")];
-        assert_eq!(
-            asked(&by_id),
-            json!({"auth": {"identity": {"methods": ["application_credential"],
-                "application_credential": {"id": "i", "secret": "s"}}}})
-        );
-        let by_name = [
-            secret,
-            ("auth.application_credential_name", "n"),
-            ("auth.username", "u"),
-            ("auth.user_domain_id", "default"),
-        ];
-        assert_eq!(
-            asked(&by_name)["auth"]["identity"]["application_credential"],
-            json!({"name": "n", "secret": "s", "user": {"name": "u", "domain": {"id": "default"}}})
-        );
-    }
 
     fn answer(issued: &str, expires: &str) -> Vec<u8> {
         json!({"token": {"issued_at": issued, "expires_at": expires, "project": {"id": "p", "name": "ops"},

@@ -103,14 +103,13 @@ impl Cloud {
     pub(super) fn target(&self, options: &CloudOptions) -> String {
         let auth = target(&self.token_url).replace("/auth/tokens", "");
         let part = |word: &str, value: Option<&String>| value.map(|value| format!(", {word} {value}"));
-        let project = self.credentials.project();
         let instead = options.endpoint.clone().or_else(|| {
             let all = self.instead.values().cloned().collect::<Vec<_>>().join(" ");
             (!all.is_empty()).then_some(all)
         });
         let parts = [
             part("region", self.region.as_ref()),
-            part("project", project.as_ref()),
+            part("project", self.credentials.project.as_ref()),
             part("endpoint", instead.map(|all| addresses(&all)).as_ref()),
         ];
         format!("{auth}{}", parts.into_iter().flatten().collect::<String>()).replace(char::is_control, "")
@@ -295,8 +294,6 @@ mod tests {
     use tempfile::TempDir;
 
     use super::super::catalog::{INSTANCE_HA, WORKFLOW};
-    use super::super::credentials::{Named, Scope};
-
     use super::*;
 
     const CLOUDS: &str = "clouds:
@@ -339,9 +336,8 @@ mod tests {
     fn what_stands_in_secure_yaml_goes_before_the_rest() {
         let room = Room::with(&[("clouds.yaml", CLOUDS, 0o644), ("secure.yaml", SECURE, 0o600)]);
         let cloud = Cloud::read(&room.options()).unwrap();
-        let Credentials::Password { password, scope, .. } = &cloud.credentials else { unreachable!() };
-        assert_eq!(password.expose_secret(), "s3kr1t");
-        assert_eq!(*scope, Scope::Project(Named::Id("over".into())));
+        assert_eq!(cloud.credentials.secret.expose_secret(), "s3kr1t");
+        assert_eq!(cloud.credentials.project.as_deref(), Some("over"));
         assert_eq!(cloud.token_url.as_str(), "https://k.example/identity/v3/auth/tokens");
         assert!(!format!("{cloud:?}").contains("s3kr1t"));
         let choice = cloud.choice(None, &INSTANCE_HA);

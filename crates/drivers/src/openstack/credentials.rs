@@ -1,66 +1,24 @@
-//! Our credentials for Keystone, read from the words of a cloud.
-
-use std::fmt;
+//! Our credentials for Keystone, read from the words of a cloud, in the form in which Keystone takes them.
 
 use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Value, json};
 
 use super::words::Words;
 
-/// A name with its domain: alone it is ambiguous.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Named {
-    /// Keystone's own id.
-    Id(String),
-    /// A name, and its domain.
-    Name(String, Domain),
-}
-
-/// A domain, by its id or by its name. Some of Keystone's databases distinguish capital letters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Domain {
-    /// By id.
-    Id(String),
-    /// By name.
-    Name(String),
-}
-
-/// A token's scope.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Scope {
-    /// One project.
-    Project(Named),
-    /// The whole system.
-    System,
-}
-
-/// The credentials.
-#[derive(Clone)]
-pub(super) enum Credentials {
-    /// `password`.
-    Password {
-        /// The user.
-        user: Named,
-        /// The password.
-        password: SecretString,
-        /// The scope.
-        scope: Scope,
-    },
-    /// `v3applicationcredential`: it has its own scope, and Keystone refuses another one beside it.
-    Application {
-        /// Its id, or its name with its user.
-        which: Application,
-        /// Its secret.
-        secret: SecretString,
-    },
-}
-
-/// An application credential, by its id or by its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Application {
-    /// By id.
-    Id(String),
-    /// By name, and its user.
-    Name(String, Named),
+/// The credentials. Only [`Self::request`] puts the secret into what is sent.
+#[derive(Clone, Debug)]
+pub(super) struct Credentials {
+    /// `password`, or `application_credential`.
+    method: &'static str,
+    /// Who we are, as this method names it.
+    who: Value,
+    /// The scope of the token. An application credential has its own, and Keystone answers 401 to another.
+    scope: Option<Value>,
+    /// The project, if it is written down. An application credential does not count: it can be replaced at any time, and
+    /// leads to the same cloud.
+    pub(super) project: Option<String>,
+    /// What must not be shown.
+    pub(super) secret: SecretString,
 }
 
 impl Credentials {
@@ -69,55 +27,44 @@ impl Credentials {
     /// # Errors
     /// One sentence without a value.
     pub(super) fn read(words: &Words) -> Result<Self, String> {
-        let auth = |key: &str| text(words, &format!("auth.{key}"));
+        let auth = Auth(words);
         let given = text(words, "auth_type");
-        let has_application = auth("application_credential_secret").is_some();
-        let kind = match (given.as_deref(), has_application) {
-            (None, true) => "v3applicationcredential",
-            (None, false) => "password",
-            (Some(given), _) => given,
+        let usual = match auth.word("application_credential_secret") {
+            Some(_) => "v3applicationcredential",
+            None => "password",
         };
-        match kind {
+        match given.as_deref().unwrap_or(usual) {
             "password" | "v3password" => {
-                let password = secret(words, "password")?;
-                Ok(Self::Password { user: user(&auth)?, password, scope: scope(&auth)? })
+                let (secret, user) = (auth.secret("password")?, auth.user()?);
+                let (scope, project) = auth.scope()?;
+                Ok(Self { method: "password", who: user, scope: Some(scope), project, secret })
             }
             "v3applicationcredential" => {
-                let secret = secret(words, "application_credential_secret")?;
-                Ok(Self::Application { which: application(&auth)?, secret })
+                let (secret, who) = (auth.secret("application_credential_secret")?, auth.application()?);
+                Ok(Self { method: "application_credential", who, scope: None, project: None, secret })
             }
             _ => Err("auth_type must be password or v3applicationcredential".to_owned()),
         }
     }
 
-    /// The project, if it is written down. An application credential does not count: it can be replaced at any time, and
-    /// leads to the same cloud.
-    pub(super) fn project(&self) -> Option<String> {
-        match self {
-            Self::Password { scope: Scope::Project(Named::Id(id)), .. } => Some(id.clone()),
-            Self::Password { scope: Scope::Project(Named::Name(name, domain)), .. } => {
-                let (Domain::Id(domain) | Domain::Name(domain)) = domain;
-                Some(format!("{name} in {domain}"))
+    /// The body that asks for a token. It holds the secret.
+    pub(super) fn request(&self) -> Vec<u8> {
+        let (method, secret, mut who) = (self.method, self.secret.expose_secret(), self.who.clone());
+        let of_method = match method {
+            "password" => {
+                who["password"] = secret.into();
+                json!({ "user": who })
             }
-            Self::Password { scope: Scope::System, .. } | Self::Application { .. } => None,
+            _ => {
+                who["secret"] = secret.into();
+                who
+            }
+        };
+        let mut auth = json!({ "identity": { "methods": [method], method: of_method } });
+        if let Some(scope) = &self.scope {
+            auth["scope"] = scope.clone();
         }
-    }
-
-    /// What must not be shown.
-    pub(super) fn secret(&self) -> &SecretString {
-        match self {
-            Self::Password { password, .. } => password,
-            Self::Application { secret, .. } => secret,
-        }
-    }
-}
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Password { .. } => "Password",
-            Self::Application { .. } => "Application",
-        })
+        json!({ "auth": auth }).to_string().into_bytes()
     }
 }
 
@@ -126,49 +73,64 @@ pub(super) fn text(words: &Words, key: &str) -> Option<String> {
     words.get(key).map(|value| value.expose_secret().to_owned()).filter(|text| !text.is_empty())
 }
 
-fn secret(words: &Words, key: &str) -> Result<SecretString, String> {
-    let value = words.get(&format!("auth.{key}")).filter(|value| !value.expose_secret().is_empty());
-    value.cloned().ok_or_else(|| format!("there is no {key}: set it under auth, best in secure.yaml"))
-}
+/// The words under `auth`.
+struct Auth<'w>(&'w Words);
 
-fn application(auth: &impl Fn(&str) -> Option<String>) -> Result<Application, String> {
-    match (auth("application_credential_id"), auth("application_credential_name")) {
-        (Some(id), _) => Ok(Application::Id(id)),
-        (None, Some(name)) => Ok(Application::Name(name, user(auth)?)),
-        (None, None) => Err("an application credential needs application_credential_id, or application_credential_name and its user".to_owned()),
+impl Auth<'_> {
+    fn word(&self, key: &str) -> Option<String> {
+        text(self.0, &format!("auth.{key}"))
     }
-}
 
-fn user(auth: &impl Fn(&str) -> Option<String>) -> Result<Named, String> {
-    match (auth("user_id"), auth("username")) {
-        (Some(id), _) => Ok(Named::Id(id)),
-        (None, Some(name)) => domain(auth, "user", "project")
-            .map(|domain| Named::Name(name, domain))
-            .ok_or_else(|| "username needs user_domain_name or user_domain_id".to_owned()),
-        (None, None) => Err("there is no username and no user_id under auth".to_owned()),
+    fn secret(&self, key: &str) -> Result<SecretString, String> {
+        let value = self.0.get(&format!("auth.{key}")).filter(|value| !value.expose_secret().is_empty());
+        value.cloned().ok_or_else(|| format!("there is no {key}: set it under auth, best in secure.yaml"))
     }
-}
 
-/// Without a scope Keystone gives a token that has no services.
-fn scope(auth: &impl Fn(&str) -> Option<String>) -> Result<Scope, String> {
-    match (auth("project_id"), auth("project_name"), auth("system_scope")) {
-        (Some(id), _, _) => Ok(Scope::Project(Named::Id(id))),
-        (None, Some(name), _) => domain(auth, "project", "user")
-            .map(|domain| Scope::Project(Named::Name(name, domain)))
-            .ok_or_else(|| "project_name needs project_domain_name or project_domain_id".to_owned()),
-        (None, None, Some(all)) if all == "all" => Ok(Scope::System),
-        (None, None, Some(_)) => Err("system_scope must be all".to_owned()),
-        (None, None, None) => Err("there is no project_name and no project_id under auth".to_owned()),
+    fn application(&self) -> Result<Value, String> {
+        match (self.word("application_credential_id"), self.word("application_credential_name")) {
+            (Some(id), _) => Ok(json!({ "id": id })),
+            (None, Some(name)) => Ok(json!({ "name": name, "user": self.user()? })),
+            (None, None) => Err("an application credential needs application_credential_id, or application_credential_name and its user".to_owned()),
+        }
     }
-}
 
-/// Its own domain, else the other's, else the file's default one.
-fn domain(auth: &impl Fn(&str) -> Option<String>, whose: &str, other: &str) -> Option<Domain> {
-    let of = |who: &str| {
-        let id = auth(&format!("{who}_domain_id")).map(Domain::Id);
-        id.or_else(|| auth(&format!("{who}_domain_name")).map(Domain::Name))
-    };
-    of(whose).or_else(|| of(other)).or_else(|| of("default"))
+    fn user(&self) -> Result<Value, String> {
+        match (self.word("user_id"), self.word("username")) {
+            (Some(id), _) => Ok(json!({ "id": id })),
+            (None, Some(name)) => {
+                let domain = self.domain("user", "project");
+                let (key, domain) = domain.ok_or("username needs user_domain_name or user_domain_id")?;
+                Ok(json!({ "name": name, "domain": { key: domain } }))
+            }
+            (None, None) => Err("there is no username and no user_id under auth".to_owned()),
+        }
+    }
+
+    /// The scope, and its project for people. Without a scope Keystone gives a token that has no services.
+    fn scope(&self) -> Result<(Value, Option<String>), String> {
+        match (self.word("project_id"), self.word("project_name"), self.word("system_scope")) {
+            (Some(id), _, _) => Ok((json!({ "project": { "id": id } }), Some(id))),
+            (None, Some(name), _) => {
+                let domain = self.domain("project", "user");
+                let (key, domain) =
+                    domain.ok_or("project_name needs project_domain_name or project_domain_id")?;
+                let shown = format!("{name} in {domain}");
+                Ok((json!({ "project": { "name": name, "domain": { key: domain } } }), Some(shown)))
+            }
+            (None, None, Some(all)) if all == "all" => Ok((json!({ "system": { "all": true } }), None)),
+            (None, None, Some(_)) => Err("system_scope must be all".to_owned()),
+            (None, None, None) => Err("there is no project_name and no project_id under auth".to_owned()),
+        }
+    }
+
+    /// Its own domain, else the other's, else the file's default one: by its id or by its name. Some of Keystone's databases
+    /// distinguish capital letters.
+    fn domain(&self, whose: &str, other: &str) -> Option<(&'static str, String)> {
+        [whose, other, "default"].into_iter().find_map(|who| {
+            let id = self.word(&format!("{who}_domain_id")).map(|id| ("id", id));
+            id.or_else(|| self.word(&format!("{who}_domain_name")).map(|name| ("name", name)))
+        })
+    }
 }
 
 #[cfg(test)]
@@ -179,24 +141,68 @@ mod tests {
         Credentials::read(&words.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect())
     }
 
+    fn asked(words: &[(&str, &str)]) -> Value {
+        serde_json::from_slice(&read(words).unwrap().request()).unwrap()
+    }
+
+    #[test]
+    fn a_password_comes_with_its_scope() {
+        let words = [
+            ("auth.username", "alerter"),
+            ("auth.user_domain_name", "Default"),
+            ("auth.password", "p\"w"),
+            ("auth.project_name", "ops"),
+            ("auth.project_domain_id", "default"),
+        ];
+        assert_eq!(
+            asked(&words),
+            json!({"auth": {
+                "identity": {"methods": ["password"], "password": {"user":
+                    {"name": "alerter", "domain": {"name": "Default"}, "password": "p\"w"}}},
+                "scope": {"project": {"name": "ops", "domain": {"id": "default"}}}}})
+        );
+        let system = [("auth.user_id", "u"), ("auth.password", "p"), ("auth.system_scope", "all")];
+        assert_eq!(asked(&system)["auth"]["scope"], json!({"system": {"all": true}}));
+    }
+
+    /// Keystone answers 401 to an application credential with a scope, also if the file names a project.
+    #[test]
+    fn an_application_credential_comes_without_a_scope() {
+        let secret = ("auth.application_credential_secret", "s");
+        let by_id = [secret, ("auth.application_credential_id", "i"), ("auth.project_name", "ops")];
+        assert_eq!(
+            asked(&by_id),
+            json!({"auth": {"identity": {"methods": ["application_credential"],
+                "application_credential": {"id": "i", "secret": "s"}}}})
+        );
+        let by_name = [
+            secret,
+            ("auth.application_credential_name", "n"),
+            ("auth.username", "u"),
+            ("auth.user_domain_id", "default"),
+        ];
+        assert_eq!(
+            asked(&by_name)["auth"]["identity"]["application_credential"],
+            json!({"name": "n", "secret": "s", "user": {"name": "u", "domain": {"id": "default"}}})
+        );
+    }
+
     #[test]
     fn a_name_is_in_its_own_domain_or_in_the_others() {
         let base = [("auth.username", "a"), ("auth.password", "s3kr1t"), ("auth.project_name", "ops")];
         for (more, user, project) in [
-            (vec![("auth.user_domain_name", "U")], Domain::Name("U".into()), Domain::Name("U".into())),
+            (vec![("auth.user_domain_name", "U")], json!({"name": "U"}), json!({"name": "U"})),
             (
                 vec![("auth.user_domain_id", "u"), ("auth.project_domain_name", "P")],
-                Domain::Id("u".into()),
-                Domain::Name("P".into()),
+                json!({"id": "u"}),
+                json!({"name": "P"}),
             ),
-            (vec![("auth.default_domain_id", "d")], Domain::Id("d".into()), Domain::Id("d".into())),
+            (vec![("auth.default_domain_id", "d")], json!({"id": "d"}), json!({"id": "d"})),
         ] {
             let words: Vec<_> = base.into_iter().chain(more).collect();
-            let Credentials::Password { user: found, scope, .. } = read(&words).unwrap() else {
-                unreachable!()
-            };
-            assert_eq!(found, Named::Name("a".into(), user));
-            assert_eq!(scope, Scope::Project(Named::Name("ops".into(), project)));
+            let auth = &asked(&words)["auth"];
+            assert_eq!(auth["identity"]["password"]["user"]["domain"], user);
+            assert_eq!(auth["scope"]["project"]["domain"], project);
         }
         assert!(read(&base).unwrap_err().contains("user_domain_name"));
     }

@@ -180,14 +180,14 @@ fn passes(trouble: &Trouble) -> bool {
 async fn fetch(site: &Site, limit: Instant) -> Result<Token, Trouble> {
     let Cloud { token_url, credentials, .. } = &site.cloud;
     let request = site.client.post(token_url.clone());
-    let sent = wire::with_body(request, Some(&auth::request(credentials))).send().await;
+    let sent = wire::with_body(request, Some(&credentials.request())).send().await;
     let response = sent.map_err(|error| Trouble::Away(fault::of(&error)))?;
     let (status, wish) = wire::head(&response).map_err(Trouble::Away)?;
     let token =
         response.headers().get(SUBJECT_TOKEN).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let (body, cut) = wire::read(response, limit).await;
     if status != 201 {
-        let secret = credentials.secret().expose_secret();
+        let secret = credentials.secret.expose_secret();
         return Err(Trouble::NoToken(trouble::no_token(status, &body, wish, secret)));
     }
     if cut == Some(Cut::TooLong) {
