@@ -23,7 +23,7 @@ use crate::driver::{
     usable,
 };
 use crate::event::Event;
-use crate::kept::{Files, Kept, Unusable};
+use crate::kept::{Kept, Unusable};
 use crate::web::{self, Endpoint, Said, shown};
 
 pub use self::credentials::Credentials;
@@ -58,8 +58,10 @@ impl Http {
     pub fn new(options: Options) -> Result<Self, Unusable> {
         let endpoint = Endpoint::new(options.client.clone())?;
         let files = options.secret_files.clone();
-        let secrets = Files { what: "secrets", endpoint: shown(&options.client.url), paths: files.clone() };
-        let signing_keys = Kept::new(secrets, move || signature::read(&files))?;
+        let signing_keys = Kept::new("secrets", shown(&options.client.url), move |seen| {
+            files.iter().for_each(|file| seen.note(file));
+            signature::read(&files)
+        })?;
         let bodies = Arc::new(Semaphore::new(BODIES));
         Ok(Self { endpoint, signing_keys, bodies, options })
     }

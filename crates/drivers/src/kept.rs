@@ -43,16 +43,6 @@ pub struct Kept<T> {
     current: Mutex<Current<T>>,
 }
 
-/// The files, and their names for people.
-pub struct Files {
-    /// What they hold, in the plural.
-    pub what: &'static str,
-    /// The endpoint that they are for.
-    pub endpoint: String,
-    /// Where they are.
-    pub paths: Vec<PathBuf>,
-}
-
 /// Files, and the state of each before it was read: a change meanwhile is seen at the next exchange.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Seen(Vec<(PathBuf, Stamp)>);
@@ -79,21 +69,9 @@ struct Current<T> {
 }
 
 impl<T: Clone> Kept<T> {
-    /// Makes it of these files for the first time.
+    /// Makes it for the first time. `make` notes each file before it reads it: one may name the next. `what` they hold, in the
+    /// plural, and the `endpoint` that they are for, are for people.
     pub fn new(
-        of: Files,
-        make: impl Fn() -> Result<T, Unusable> + Send + Sync + 'static,
-    ) -> Result<Self, Unusable> {
-        let Files { what, endpoint, paths } = of;
-        Self::of_seen(what, endpoint, move |seen| {
-            paths.iter().for_each(|path| seen.note(path));
-            make()
-        })
-    }
-
-    /// The same of files that name each other: `make` notes each before it reads it. `what` they hold, in the plural, and
-    /// the `endpoint` that they are for, are for people.
-    pub fn of_seen(
         what: &'static str,
         endpoint: String,
         make: impl Fn(&mut Seen) -> Result<T, Unusable> + Send + Sync + 'static,
@@ -130,36 +108,26 @@ impl<T: Clone> Kept<T> {
 
     /// Makes it of the files, which are in this state.
     fn remake(&self, current: &mut Current<T>, state: Seen, now: Instant) {
-        let mut seen = Seen::default();
+        let (Self { what, endpoint, .. }, mut seen) = (self, Seen::default());
         match (self.make)(&mut seen) {
             Ok(made) => {
                 let has_changed = state != current.seen;
                 *current = Current { made, seen, unusable: None };
                 if has_changed {
-                    self.say_used();
+                    info!(%endpoint, "the {what} for {endpoint} have changed; the new ones are used");
                 }
             }
             Err(why) => {
                 let is_news = current.unusable.as_ref().is_none_or(|(unusable, _)| *unusable != state);
                 current.unusable = Some((state, now));
                 if is_news {
-                    self.say_unusable(&why);
+                    warn!(
+                        %endpoint, key = why.key,
+                        "the new {what} for {endpoint} cannot be used, the old ones stay: {why}"
+                    );
                 }
             }
         }
-    }
-
-    fn say_used(&self) {
-        let Self { what, endpoint, .. } = self;
-        info!(%endpoint, "the {what} for {endpoint} have changed; the new ones are used");
-    }
-
-    fn say_unusable(&self, why: &Unusable) {
-        let Self { what, endpoint, .. } = self;
-        warn!(
-            %endpoint, key = why.key,
-            "the new {what} for {endpoint} cannot be used, the old ones stay: {why}"
-        );
     }
 }
 
@@ -182,15 +150,15 @@ mod tests {
         let room = tempfile::tempdir().unwrap();
         let path = room.path().join("file");
         fs::write(&path, "1").unwrap();
-        let files = Files { what: "files", endpoint: "here".to_owned(), paths: vec![path.clone()] };
         let tries = Arc::new(AtomicUsize::new(0));
         let (counted, file) = (Arc::clone(&tries), path.clone());
-        let read = move || {
+        let read = move |seen: &mut Seen| {
+            seen.note(&file);
             counted.fetch_add(1, Ordering::Relaxed);
             let text = fs::read_to_string(&file).map_err(|_| Unusable::new("key", "gone"))?;
             text.parse::<u32>().map_err(|_| Unusable::new("key", "no number"))
         };
-        let kept = Kept::new(files, read).unwrap();
+        let kept = Kept::new("files", "here".to_owned(), read).unwrap();
         fs::write(&path, "no number").unwrap();
         let now = Instant::now();
         for _ in 0..5 {
@@ -212,7 +180,7 @@ mod tests {
             fs::write(place(name), text).unwrap();
         }
         let root = room.path().to_owned();
-        let kept = Kept::of_seen("files", "here".to_owned(), move |seen| {
+        let kept = Kept::new("files", "here".to_owned(), move |seen| {
             let mut read = |name: &str| {
                 seen.note(&root.join(name));
                 fs::read_to_string(root.join(name)).map_err(|_| Unusable::new("key", "gone"))

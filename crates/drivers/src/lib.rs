@@ -40,7 +40,7 @@ mod which;
 mod yaml;
 
 pub use driver::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step};
-pub use kept::{Files, Kept, Seen, Unusable};
+pub use kept::{Kept, Seen, Unusable};
 pub use peer::Peer;
 pub use which::{HostNames, WhichName};
 

@@ -62,7 +62,7 @@ impl Access {
     /// They cannot be used.
     pub(crate) fn new(source: Kubeconfig, timeout: Duration) -> Result<Self, Unusable> {
         let (named, first) = (format!("Kubernetes by {}", source.file.display()), OnceLock::new());
-        let sites = Kept::of_seen("files", named, move |seen| {
+        let sites = Kept::new("files", named, move |seen| {
             // A person who uses another context in a shell must not lead marks to another cluster.
             let context = source.context.as_deref().or_else(|| first.get().map(String::as_str));
             let site = Site::read(&source.file, context, timeout, seen)?;

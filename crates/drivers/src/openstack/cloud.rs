@@ -12,7 +12,7 @@ use super::catalog::{Choice, Service};
 use super::credentials::{Credentials, text};
 use super::words::{self, Words};
 use crate::driver::fingerprint;
-use crate::kept::Unusable;
+use crate::kept::{Seen, Unusable};
 use crate::web::{IdentityFiles, address, authorities, target};
 
 /// The path of `clouds.yaml`, unless the route sets it. A daemon has no working directory and no home to search.
@@ -73,29 +73,17 @@ pub(super) struct Cloud {
     region: Option<String>,
     /// Addresses instead of the catalog's, by the service's type.
     instead: BTreeMap<String, String>,
-    files: Vec<PathBuf>,
-}
-
-/// The sources of a cloud's words.
-struct Source {
-    name: String,
-    words: Words,
-    files: Vec<PathBuf>,
 }
 
 impl Cloud {
-    /// Reads it as it is now.
+    /// Reads it as it is now, and notes every file that it is made of.
     ///
     /// # Errors
     /// One sentence without a secret, and the key of the route that it concerns.
-    pub(super) fn read(options: &CloudOptions) -> Result<Self, Unusable> {
-        of_source(options, source(options)?)
-    }
-
-    /// Every file that it is made of.
-    pub(super) fn files(&self) -> Vec<PathBuf> {
-        let identity = self.identity.iter().flat_map(|files| [&files.certificate, &files.key]);
-        self.files.iter().chain(&self.ca_file).chain(identity).cloned().collect()
+    pub(super) fn read(options: &CloudOptions, seen: &mut Seen) -> Result<Self, Unusable> {
+        let (name, words) = words_of(options, seen)?;
+        let wrong = |why: String| Unusable::new("cloud", format!("cloud {name}: {why}"));
+        of_words(name.clone(), &words, options, seen).map_err(wrong)
     }
 
     /// Which cloud and project this is, on one line and without a secret. Another interface or user is still the same
@@ -126,25 +114,26 @@ impl Cloud {
     }
 }
 
-/// `secure.yaml` overrides `clouds.yaml`, key by key.
-fn source(options: &CloudOptions) -> Result<Source, Unusable> {
+/// The cloud's name and words: `secure.yaml` overrides `clouds.yaml`, key by key.
+fn words_of(options: &CloudOptions, seen: &mut Seen) -> Result<(String, Words), Unusable> {
     let about = |file: &Path, key| {
         let file = file.display().to_string();
         move |why: String| Unusable::new(key, format!("{file}: {why}"))
     };
     let clouds = options.clouds_file.clone().unwrap_or_else(|| CLOUDS_FILE.into());
+    let secure = clouds.with_file_name(SECURE_NAME);
+    [&clouds, &secure].into_iter().for_each(|file| seen.note(file));
     let mut all = clouds_of(&clouds, read_trusted).map_err(about(&clouds, "clouds-file"))?;
     let name = chosen(options.cloud.as_deref(), &all).map_err(about(&clouds, "cloud"))?;
     let mut words = all.remove(&name).unwrap_or_default();
     if SECRETS.iter().any(|secret| words.contains_key(*secret)) {
         read_private(&clouds).map(SecretSlice::from).map_err(about(&clouds, "clouds-file"))?;
     }
-    let secure = clouds.with_file_name(SECURE_NAME);
     if secure.exists() {
         let mut over = clouds_of(&secure, read_private).map_err(about(&secure, "clouds-file"))?;
         words.extend(over.remove(&name).unwrap_or_default());
     }
-    Ok(Source { name, words, files: vec![clouds, secure] })
+    Ok((name, words))
 }
 
 fn clouds_of(
@@ -168,34 +157,24 @@ fn chosen(cloud: Option<&str>, all: &BTreeMap<String, Words>) -> Result<String, 
     }
 }
 
-fn of_source(options: &CloudOptions, Source { name, words, files }: Source) -> Result<Cloud, Unusable> {
-    let wrong = |why: String| Unusable::new("cloud", format!("cloud {name}: {why}"));
+fn of_words(name: String, words: &Words, options: &CloudOptions, seen: &mut Seen) -> Result<Cloud, String> {
     if words.contains_key("profile") || words.contains_key("cloud") {
-        return Err(wrong("a vendor's profile is not supported: write its settings out".to_owned()));
+        return Err("a vendor's profile is not supported: write its settings out".to_owned());
     }
-    if is(&words, "insecure") == Some(true) || is(&words, "verify") == Some(false) {
-        return Err(wrong("it turns off certificate checks (verify, insecure): set cacert there".to_owned()));
+    if is(words, "insecure") == Some(true) || is(words, "verify") == Some(false) {
+        return Err("it turns off certificate checks (verify, insecure): set cacert there".to_owned());
     }
-    let token_url = token_url(&words, options.allow_http).map_err(wrong)?;
-    let credentials = Credentials::read(&words).map_err(wrong)?;
-    let ca_file = text(&words, "cacert").map(PathBuf::from);
+    let token_url = token_url(words, options.allow_http)?;
+    let credentials = Credentials::read(words)?;
+    let (ca_file, identity) = (text(words, "cacert").map(PathBuf::from), identity(words)?);
+    let own = identity.iter().flat_map(|files| [&files.certificate, &files.key]);
+    ca_file.iter().chain(own).for_each(|file| seen.note(file));
     if let Some(file) = ca_file.as_deref() {
-        authorities(file).map_err(|why| wrong(format!("cacert: {why}")))?;
+        authorities(file).map_err(|why| format!("cacert: {why}"))?;
     }
-    let identity = identity(&words).map_err(wrong)?;
-    let interfaces = interfaces(&words).map_err(wrong)?;
-    let region = text(&words, "region_name");
-    Ok(Cloud {
-        token_url,
-        credentials,
-        ca_file,
-        identity,
-        interfaces,
-        region,
-        instead: instead(&words),
-        name,
-        files,
-    })
+    let (interfaces, region) = (interfaces(words)?, text(words, "region_name"));
+    let instead = instead(words);
+    Ok(Cloud { name, token_url, credentials, ca_file, identity, interfaces, region, instead })
 }
 
 fn is(words: &Words, key: &str) -> Option<bool> {
@@ -327,7 +306,7 @@ mod tests {
     }
 
     fn why(options: &CloudOptions) -> String {
-        let why = Cloud::read(options).unwrap_err().to_string();
+        let why = Cloud::read(options, &mut Seen::default()).unwrap_err().to_string();
         assert!(!why.contains("s3kr1t"), "{why}");
         why
     }
@@ -335,7 +314,7 @@ mod tests {
     #[test]
     fn what_stands_in_secure_yaml_goes_before_the_rest() {
         let room = Room::with(&[("clouds.yaml", CLOUDS, 0o644), ("secure.yaml", SECURE, 0o600)]);
-        let cloud = Cloud::read(&room.options()).unwrap();
+        let cloud = Cloud::read(&room.options(), &mut Seen::default()).unwrap();
         assert_eq!(cloud.credentials.secret.expose_secret(), "s3kr1t");
         assert_eq!(cloud.credentials.project.as_deref(), Some("over"));
         assert_eq!(cloud.token_url.as_str(), "https://k.example/identity/v3/auth/tokens");
@@ -345,7 +324,7 @@ mod tests {
         assert_eq!(choice.instead.as_deref(), Some("https://m.example/v1/%(project_id)s"));
         assert_eq!(cloud.choice(None, &WORKFLOW).instead, None);
         let own = CloudOptions { endpoint: Some("https://x".into()), ..room.options() };
-        let cloud = Cloud::read(&own).unwrap();
+        let cloud = Cloud::read(&own, &mut Seen::default()).unwrap();
         let choice = cloud.choice(own.endpoint.as_ref(), &INSTANCE_HA);
         assert_eq!((choice.instead.as_deref(), choice.region.as_deref()), (Some("https://x"), Some("R1")));
     }
@@ -359,7 +338,7 @@ mod tests {
         let open = Room::with(&[("clouds.yaml", &inside, 0o644)]);
         assert!(why(&open.options()).contains("others may read the secret"));
         let shut = Room::with(&[("clouds.yaml", &inside, 0o600)]);
-        assert!(Cloud::read(&shut.options()).is_ok());
+        assert!(Cloud::read(&shut.options(), &mut Seen::default()).is_ok());
         let written = Room::with(&[("clouds.yaml", CLOUDS, 0o666), ("secure.yaml", SECURE, 0o600)]);
         assert!(why(&written.options()).contains("others may write"));
     }

@@ -16,7 +16,7 @@ use super::tokens::{Site, Tokens};
 use super::trouble::Trouble;
 use super::versions;
 use crate::driver::{Outcome, Request};
-use crate::kept::{Files, Kept, Unusable};
+use crate::kept::{Kept, Seen, Unusable};
 use crate::web::{self, Answer, Fault, authorities, careful, fault, page, unpaired, wire};
 
 const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
@@ -74,12 +74,11 @@ impl Session {
     /// # Errors
     /// They cannot be used.
     pub(crate) fn new(options: CloudOptions) -> Result<Self, Unusable> {
-        let cloud = Cloud::read(&options)?;
-        let shown = format!("cloud {} at {}", cloud.name, people(&cloud.token_url));
-        let files = Files { what: "files", endpoint: shown.clone(), paths: cloud.files() };
+        let Cloud { name, token_url, .. } = Cloud::read(&options, &mut Seen::default())?;
+        let shown = format!("cloud {name} at {}", people(&token_url));
         let again = options.clone();
-        let site = Kept::new(files, move || {
-            let cloud = Cloud::read(&again)?;
+        let site = Kept::new("files", shown.clone(), move |seen| {
+            let cloud = Cloud::read(&again, seen)?;
             let client = build(&cloud, &again)?;
             Ok(Arc::new(Site::new(cloud, client)))
         })?;

@@ -10,7 +10,7 @@ use reqwest::{Certificate, Client, ClientBuilder, Identity, Url, redirect, retry
 
 use super::identity::{IdentityFiles, authorities, unpaired};
 use super::url::host;
-use crate::kept::{Files, Kept, Unusable};
+use crate::kept::{Kept, Unusable};
 use crate::peer::CONNECT_TIME;
 
 /// The longest time limit of an exchange.
@@ -66,10 +66,11 @@ impl ClientOptions {
     /// # Errors
     /// The certificates cannot be used.
     pub fn client(self, endpoint: String) -> Result<Kept<Client>, Unusable> {
-        let own = self.identity.iter().flat_map(|files| [&files.certificate, &files.key]);
-        let paths = self.ca_file.iter().chain(own).cloned().collect();
-        let certificates = Files { what: "certificates", endpoint, paths };
-        Kept::new(certificates, move || build(&self))
+        Kept::new("certificates", endpoint, move |seen| {
+            let own = self.identity.iter().flat_map(|files| [&files.certificate, &files.key]);
+            self.ca_file.iter().chain(own).for_each(|file| seen.note(file));
+            build(&self)
+        })
     }
 
     /// A client with these certificates, whatever files are named.
