@@ -241,6 +241,11 @@ impl Finding {
     pub fn of(outcome: &Outcome) -> Option<Self> {
         outcome.failure().map(|why| Self { host: None, why: why.clone() })
     }
+
+    /// The same about one host.
+    pub(crate) fn of_host(host: &Named, outcome: &Outcome) -> Option<Self> {
+        Self::of(outcome).map(|finding| Self { host: Some(host.node.clone()), ..finding })
+    }
 }
 
 /// A question to an endpoint, in flight.

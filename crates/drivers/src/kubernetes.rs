@@ -11,6 +11,7 @@ mod keys;
 mod object;
 mod remediate;
 mod remediation;
+mod row;
 mod server;
 mod taint;
 
@@ -30,9 +31,9 @@ use crate::driver::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outc
 use crate::kept::Unusable;
 use access::Access;
 pub use access::Kubeconfig;
-use body::{Mode, Stored};
+use body::Stored;
+use change::row;
 pub use keys::Options;
-use remediate::Work;
 use server::Server;
 
 /// The driver in the registry.
@@ -57,60 +58,36 @@ impl Kubernetes {
     /// They cannot be used.
     pub fn new(options: Options) -> Result<Self, Unusable> {
         let access = Access::new(options.source.clone(), options.timeout)?;
-        let namespace = options.namespace.clone().or_else(|| access.namespace());
+        let namespace = options.namespace.clone().or_else(|| access.site().namespace.clone());
         let options = Options { namespace, ..options };
         Ok(Self { access, options })
     }
 
-    fn server(&self) -> Server<'_> {
-        Server { access: &self.access, end: Instant::now() + self.options.timeout }
-    }
-
-    /// For a check of so many hosts: one question each.
-    fn server_for(&self, hosts: usize) -> Server<'_> {
+    /// For an exchange, or for a check of so many hosts: one question each.
+    fn server(&self, hosts: usize) -> Server<'_> {
         let each = QUESTION.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX)).min(LONGEST_CHECK);
-        Server { access: &self.access, end: Instant::now() + self.options.timeout + each }
+        let end = Instant::now() + self.options.timeout + each;
+        Server { access: &self.access, options: &self.options, end }
     }
 
     /// What the message says is done, whatever the route's mode is now.
-    async fn exchange(&self, message: Message<'_>) -> Outcome {
-        let Some(stored) = Stored::read(message.body) else {
-            return Outcome::Rejected(Failure::of_others());
-        };
-        let server = self.server();
-        let ended = match stored.mode {
-            None => self.tried(&server).await,
-            Some(Mode::Remediation) => self.remediated(&server, &stored, message).await,
-            Some(mode) => {
-                change::changed(&server, &self.options, mode, &stored, (message.step, message.attempts)).await
-            }
-        };
-        ended.unwrap_or_else(|outcome| outcome)
-    }
-
-    async fn remediated(
-        &self,
-        server: &Server<'_>,
-        stored: &Stored,
-        message: Message<'_>,
-    ) -> Result<Outcome, Outcome> {
-        let gone = "the route has no template any more: delete the object by hand if the host is back, then end the mark";
-        let template = self.options.template.as_ref();
-        let template = template.ok_or_else(|| Outcome::Rejected(Failure::new("rejected", gone)))?;
-        let work = Work { server, options: &self.options, template, stored };
-        match message.step {
-            Step::Failure => work.make(message.is_released).await,
-            Step::Return => work.delete().await,
+    async fn exchange(&self, message: Message<'_>) -> Result<Outcome, Outcome> {
+        let others = || Outcome::Rejected(Failure::of_others());
+        let stored = Stored::read(message.body).ok_or_else(others)?;
+        let server = self.server(0);
+        let Some(mode) = stored.mode.map(row) else { return tried(&server).await };
+        match &mode.change {
+            Some(change) => server.change((mode, change), &stored, message).await,
+            None => server.remediate(&stored, message).await,
         }
     }
+}
 
-    /// A test: whether the account may do what the mode needs, and the server has what the mode names.
-    async fn tried(&self, server: &Server<'_>) -> Result<Outcome, Outcome> {
-        if let Some(why) = check::missing(server, &self.options).await?.into_iter().next() {
-            return Ok(Outcome::Refused(why));
-        }
-        check::has_kinds(server, &self.options).await?;
-        Ok(Outcome::Acknowledged { reference: None })
+/// A test: whether the account may do what the mode needs, and the server has what the mode names.
+async fn tried(server: &Server<'_>) -> Result<Outcome, Outcome> {
+    match server.missing().await?.into_iter().next() {
+        Some(why) => Ok(Outcome::Refused(why)),
+        None => server.has_kinds().await.map(|()| Outcome::Acknowledged { reference: None }),
     }
 }
 
@@ -120,7 +97,7 @@ impl Driver for Kubernetes {
     }
 
     fn endpoint(&self) -> String {
-        format!("Kubernetes at {} ({})", self.access.server(), self.options.mode.as_str())
+        format!("Kubernetes at {} ({})", self.access.shown, self.options.mode.as_str())
     }
 
     /// A return must find what the failure has made: with another mode or another template it would not.
@@ -129,7 +106,7 @@ impl Driver for Kubernetes {
         let within = namespace.as_ref().map_or_else(String::new, |name| format!(" namespace {name}"));
         let template =
             template.as_ref().map_or_else(String::new, |template| format!(" {}", template.target()));
-        format!("{} {}{within}{template}", self.access.target(), mode.as_str())
+        format!("{} {}{within}{template}", self.access.site().target(), mode.as_str())
     }
 
     fn secret_file(&self) -> Option<&Path> {
@@ -142,23 +119,7 @@ impl Driver for Kubernetes {
 
     fn undo(&self, host: &Named) -> Option<String> {
         let host = body::lower(&self.options.host_name.of_host(host));
-        Some(match self.options.mode {
-            Mode::Taint => format!(
-                "the node may have the out-of-service taint; if the host is well, run `{}`",
-                taint::undo(&host)
-            ),
-            Mode::Condition => format!(
-                "the condition {} of node {host} may be True; if the host is well, set it to False",
-                condition::TYPE
-            ),
-            Mode::Annotate => format!(
-                "the Machine of {host} may be annotated; if the host is well, run `{}`",
-                annotate::UNDO
-            ),
-            Mode::Remediation => format!(
-                "an object for the remediation of {host} may stand in Kubernetes; if the host is well, delete it"
-            ),
-        })
+        Some(row(self.options.mode).undo.replace("{lower}", &host))
     }
 
     /// The pods of a host that is well would be deleted, and their volumes attached elsewhere.
@@ -193,11 +154,11 @@ impl Driver for Kubernetes {
     }
 
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
-        Box::pin(async { Some(check::findings(&self.server_for(hosts.len()), &self.options, hosts).await) })
+        Box::pin(async { Some(self.server(hosts.len()).findings(hosts).await) })
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
-        Box::pin(self.exchange(message))
+        Box::pin(async move { self.exchange(message).await.unwrap_or_else(|outcome| outcome) })
     }
 }
 

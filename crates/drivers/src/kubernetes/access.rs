@@ -3,56 +3,24 @@
 mod kubeconfig;
 mod site;
 
-use std::fmt;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
-use reqwest::{Method, RequestBuilder};
+use reqwest::RequestBuilder;
+use reqwest::header::{AUTHORIZATION, HOST};
 use tokio::time::Instant;
 
 use crate::driver::{Failure, Outcome};
 use crate::kept::{Kept, Unusable};
-use crate::web::{Answer, authority, fault, peer, wire};
+use crate::web::{Answer, Ask, authority, peer, wire};
+pub use kubeconfig::Kubeconfig;
 use site::Site;
-
-/// Where the API server is and who we are there: a file as `kubectl` has it.
-#[derive(Clone, Debug)]
-pub struct Kubeconfig {
-    /// Its absolute path.
-    pub file: PathBuf,
-    /// The context; if unset, the file's `current-context` at the start.
-    pub context: Option<String>,
-}
 
 /// An API server, ready for requests.
 pub(crate) struct Access {
-    shown: String,
+    /// The server for people, and its context.
+    pub(crate) shown: String,
     sites: Kept<Arc<Site>>,
-}
-
-/// A request to the API server.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask<'a> {
-    method: &'a Method,
-    /// Begins with a slash, and is encoded already.
-    path: &'a str,
-    query: &'a [(&'a str, &'a str)],
-    /// The content's type, and the content.
-    body: Option<(&'static str, &'a [u8])>,
-}
-
-impl<'a> Ask<'a> {
-    /// A question.
-    pub(crate) fn get(path: &'a str, query: &'a [(&'a str, &'a str)]) -> Self {
-        Self { method: &Method::GET, path, query, body: None }
-    }
-
-    /// A change.
-    pub(crate) fn write(method: &'a Method, path: &'a str, kind: &'static str, body: &'a [u8]) -> Self {
-        Self { method, path, query: &[], body: Some((kind, body)) }
-    }
 }
 
 impl Access {
@@ -64,8 +32,8 @@ impl Access {
         let (named, first) = (format!("Kubernetes by {}", source.file.display()), OnceLock::new());
         let sites = Kept::new("files", named, move |seen| {
             // A person who uses another context in a shell must not lead marks to another cluster.
-            let context = source.context.as_deref().or_else(|| first.get().map(String::as_str));
-            let site = Site::read(&source.file, context, timeout, seen)?;
+            let context = source.context.clone().or_else(|| first.get().cloned());
+            let site = Site::read(&Kubeconfig { context, ..source.clone() }, timeout, seen)?;
             first.get_or_init(|| site.context.clone());
             Ok(Arc::new(site))
         })?;
@@ -73,19 +41,9 @@ impl Access {
         Ok(Self { shown, sites })
     }
 
-    /// The server for people, and its context if there is one.
-    pub(crate) fn server(&self) -> String {
-        self.shown.clone()
-    }
-
-    /// Which server it is, as the files are now.
-    pub(crate) fn target(&self) -> String {
-        self.sites.get().target()
-    }
-
-    /// The namespace of the context, if it names one.
-    pub(crate) fn namespace(&self) -> Option<String> {
-        self.sites.get().namespace.clone()
+    /// The server as the files are now.
+    pub(crate) fn site(&self) -> Arc<Site> {
+        self.sites.get()
     }
 
     /// Warnings about the exchanges, one sentence each.
@@ -116,12 +74,9 @@ async fn once(site: &Site, ask: &Ask<'_>, end: Instant) -> Result<Answer, Outcom
     if left.is_zero() {
         return Err(late());
     }
-    let sent = request(site, ask).timeout(left).send().await;
-    let response = sent.map_err(|error| fault::of(&error).at(peer(&site.url)).outcome())?;
-    let (status, wish) = wire::head(&response).map_err(|fault| fault.outcome())?;
-    let date = wire::date(&response);
-    let (body, _) = wire::read(response, end).await;
-    Ok(Answer { status, wish, date, body, at: site.target(), secret: site.token.clone() })
+    let came = wire::came(request(site, ask).timeout(left).send().await, |_| end).await;
+    let came = came.map_err(|fault| fault.at(peer(&site.url)).outcome())?;
+    Ok(came.answer(site.target(), site.token.clone()))
 }
 
 fn late() -> Outcome {
@@ -130,19 +85,8 @@ fn late() -> Outcome {
 }
 
 fn request(site: &Site, ask: &Ask<'_>) -> RequestBuilder {
-    let request = site.client.request(ask.method.clone(), site.address(ask.path, ask.query));
-    let request = request.header(HOST, authority(&site.url)).header(ACCEPT, "application/json");
-    let request = site.bearer.iter().fold(request, |all, bearer| all.header(AUTHORIZATION, bearer));
-    match ask.body {
-        Some((kind, body)) => request.header(CONTENT_TYPE, kind).body(body.to_vec()),
-        None => request,
-    }
-}
-
-impl fmt::Debug for Access {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Access").field("server", &self.shown).finish_non_exhaustive()
-    }
+    let request = ask.to(&site.client, site.address()).header(HOST, authority(&site.url));
+    site.bearer.iter().fold(request, |all, bearer| all.header(AUTHORIZATION, bearer))
 }
 
 #[cfg(test)]

@@ -1,75 +1,75 @@
 //! The annotation by which a person asks the MachineHealthCheck of a Machine to remediate it, with all of its own gates. Pure.
 
-use marks::time::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::body::Stored;
-use super::object::{Machine, Meta, Node, Turn, Whose, done, gone, life, rejected, signed, unsigned};
+use super::object::{Object, Turn, Whose, done, signed, unknown_machine, unsigned};
+use super::remediation::CLUSTER_API;
+use super::row::{Change, Row, standing};
+use super::server::MERGE;
 use crate::driver::Outcome;
 
 /// Cluster API's own.
 const REMEDIATE: &str = "cluster.x-k8s.io/remediate-machine";
 
-/// The host was fenced. `node` is its Node, where this server has it too.
-pub(super) fn set(stored: &Stored, machine: Option<&Machine>, node: Option<&Node>, now: Timestamp) -> Turn {
-    let own = machine.filter(|machine| machine.node() == stored.host);
-    let Some(Machine { metadata: meta, .. }) = own else { return unknown_machine(&stored.host).into() };
-    match (meta.annotations.contains_key(REMEDIATE), meta.whose(stored)) {
+/// The mode `annotate`.
+pub(super) static ROW: Row = Row {
+    is_of_machine: true,
+    rights: &[
+        ["get", CLUSTER_API, "machines"],
+        ["list", CLUSTER_API, "machines"],
+        ["patch", CLUSTER_API, "machines"],
+    ],
+    undo: "the Machine of {lower} may be annotated; if the host is well, run `kubectl annotate machine MACHINE cluster.x-k8s.io/remediate-machine- nova-host-alerter/mark-`",
+    change: Some(CHANGE),
+};
+
+const CHANGE: Change = Change {
+    part: "",
+    patch: MERGE,
+    unknown: unknown_machine,
+    whose: Object::whose,
+    standing: of_machine,
+    set: |machine, case| change(machine, json!(""), signed(case.stored)),
+    clear: |machine, _| change(machine, Value::Null, unsigned()),
+};
+
+fn of_machine(machine: &Object, stored: &Stored) -> Option<Outcome> {
+    match machine.whose(stored) {
+        _ if machine.node() != stored.host => Some(unknown_machine(&stored.host)),
         // Nothing is left to be asked for.
-        _ if meta.deleted().is_some() => return done(meta, "being-deleted").into(),
-        // Its controller may have taken the annotation already.
-        (_, Whose::Ours) => return done(meta, "").into(),
-        (_, Whose::Later) => return done(meta, "overtaken").into(),
-        (true, Whose::Nobodys) => return done(meta, "set-by-another").into(),
-        _ => {}
-    }
-    let sign = meta.created().max(node.and_then(Node::sign));
-    life(sign, stored, now).map_or_else(|| change(meta, json!(""), signed(stored)), Turn::from)
-}
-
-/// The host is back: the annotation ends if it is ours.
-pub(super) fn clear(stored: &Stored, machine: Option<&Machine>) -> Turn {
-    let Some(Machine { metadata: meta, .. }) = machine else { return gone().into() };
-    match meta.whose(stored) {
-        Whose::Ours => change(meta, Value::Null, unsigned()),
-        _ => done(meta, "left-alone").into(),
+        _ if machine.deleted().is_some() => Some(done(machine, "being-deleted")),
+        Whose::Nobodys if machine.annotation(REMEDIATE).is_none() => None,
+        // Where it is ours, its controller may have taken the annotation already.
+        whose => standing(machine, whose),
     }
 }
 
-fn change(meta: &Meta, remediate: Value, mut annotations: Map<String, Value>) -> Turn {
+fn change(machine: &Object, remediate: Value, mut annotations: Map<String, Value>) -> Turn {
     annotations.insert(REMEDIATE.to_owned(), remediate);
-    Turn::Patch(json!({"metadata": {"resourceVersion": meta.resource_version, "annotations": annotations}}))
+    let version = machine.text("/metadata/resourceVersion");
+    Turn::Patch(json!({"metadata": {"resourceVersion": version, "annotations": annotations}}))
 }
-
-/// Cluster API has no Machine of a host.
-pub(super) fn unknown_machine(host: &str) -> Outcome {
-    rejected(
-        "unknown-machine",
-        &format!(
-            "no Machine has node {host} in status.nodeRef: check namespace, host-name and host-names, or unmark a host that was removed"
-        ),
-    )
-}
-
-/// How an operator removes it.
-pub(super) const UNDO: &str =
-    "kubectl annotate machine MACHINE cluster.x-k8s.io/remediate-machine- nova-host-alerter/mark-";
 
 #[cfg(test)]
 mod tests {
     use super::super::object::tests::{node, of_other, of_ours, ready, stored, words};
+    use super::super::row::Case;
+    use super::super::row::tests::case;
     use super::*;
 
     const DONE: (&str, &str) = ("acknowledged", "");
     const PATCH: (&str, &str) = ("patch", "");
-    /// Ten seconds after the failure.
-    const NOW: Timestamp = Timestamp(1_784_600_010_000);
 
-    fn machine(annotations: Value, deleted: Option<&str>) -> Machine {
+    fn set(machine: Option<&Object>, node: Option<&Object>) -> Turn {
+        CHANGE.set(machine, &Case { node, ..case(&stored(true)) })
+    }
+
+    fn machine(annotations: Value, deleted: Option<&str>) -> Object {
         let metadata = json!({"name": "w-1", "uid": "u", "resourceVersion": "7", "annotations": annotations,
             "deletionTimestamp": deleted, "creationTimestamp": "2026-07-01T00:00:00Z"});
         let status = json!({"nodeRef": {"name": "n"}});
-        serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap()
+        json!({"metadata": metadata, "status": status}).into()
     }
 
     fn with(mut annotations: Value) -> Value {
@@ -89,22 +89,17 @@ mod tests {
             (with(of_other("03:00:00")), None, DONE),
             (json!({}), Some("2026-07-21T02:13:30Z"), DONE),
         ] {
-            let turn = set(&stored(true), Some(&machine(annotations.clone(), deleted)), None, NOW);
+            let turn = set(Some(&machine(annotations.clone(), deleted)), None);
             assert_eq!(words(&turn), expected, "{annotations}");
         }
-        assert_eq!(words(&set(&stored(true), None, None, NOW)), ("rejected", "unknown-machine"));
+        assert_eq!(words(&set(None, None)), ("rejected", "unknown-machine"));
     }
 
     /// The broken variants annotate what is a Machine of this name, and what lives.
     #[test]
     fn a_machine_of_another_host_or_of_one_that_lives_stays_as_it_is() {
-        let set =
-            |machine: &Machine, node: Option<&Node>| words(&set(&stored(true), Some(machine), node, NOW));
-        let mut other = machine(json!({}), None);
-        other = serde_json::from_value(
-            json!({"metadata": {"name": other.metadata.name}, "status": {"nodeRef": {"name": "x"}}}),
-        )
-        .unwrap();
+        let set = |machine: &Object, node: Option<&Object>| words(&set(Some(machine), node));
+        let other = json!({"metadata": {"name": "w-1"}, "status": {"nodeRef": {"name": "x"}}}).into();
         assert_eq!(set(&other, None), ("rejected", "unknown-machine"));
         let living = node(json!([]), json!({}), ready("True", "02:16:00"));
         assert_eq!(set(&machine(json!({}), None), Some(&living)), ("held", "alive"));
@@ -114,13 +109,14 @@ mod tests {
 
     #[test]
     fn only_our_own_annotation_ends() {
-        let clear = |annotations| clear(&stored(true), Some(&machine(annotations, None)));
-        let Turn::Patch(patch) = clear(with(of_ours())) else { panic!("a change") };
+        let clear = |machine: Option<Object>| CHANGE.clear(machine.as_ref(), &case(&stored(true)));
+        let of = |annotations| clear(Some(machine(annotations, None)));
+        let Turn::Patch(patch) = of(with(of_ours())) else { panic!("a change") };
         let annotations = patch["metadata"]["annotations"].as_object().unwrap();
         assert!(annotations.len() == 3 && annotations.values().all(Value::is_null), "{patch}");
         for other in [with(json!({})), with(of_other("03:00:00")), json!({})] {
-            assert_eq!(words(&clear(other.clone())), DONE, "{other}");
+            assert_eq!(words(&of(other.clone())), DONE, "{other}");
         }
-        assert_eq!(words(&super::clear(&stored(true), None)), DONE);
+        assert_eq!(words(&clear(None)), DONE);
     }
 }

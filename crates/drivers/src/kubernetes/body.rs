@@ -33,13 +33,8 @@ impl Mode {
 
     /// Its word.
     pub(super) fn as_str(self) -> &'static str {
-        word_of(&Self::WORDS, self)
+        Self::WORDS.iter().find(|(_, mode)| *mode == self).map_or("", |(word, _)| word)
     }
-}
-
-/// The word of a value in the configuration.
-pub(super) fn word_of<T: Copy + PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
-    words.iter().find(|(_, known)| *known == value).map_or("", |(word, _)| word)
 }
 
 /// Serialised in the order of its fields. Kubernetes never gets it: a request depends on the object's present state too.

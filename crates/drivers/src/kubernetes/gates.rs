@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::keys::Options;
-use super::object::{Cluster, Machine, Meta, Node};
+use super::object::Object;
 use super::server::Server;
 use crate::driver::{Failure, Outcome};
 
@@ -20,83 +19,64 @@ const MAINTENANCE: &str = "medik8s.io/drain";
 /// How soon the objects are read again.
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// A reason to leave a host alone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Gate {
-    kind: &'static str,
-    /// Where it stands, and what.
-    why: String,
-}
+/// A reason to leave a host alone: its word, and where it stands.
+type Gate = (&'static str, String);
 
-impl Gate {
-    fn of(kind: &'static str, why: String) -> Self {
-        Self { kind, why }
-    }
-
-    /// Nothing was sent; the objects are read again, and an operator's release goes before them.
-    fn outcome(self, host: &str) -> Outcome {
-        let says = format!("{}: {host} is left alone, and that is read again every minute", self.why);
-        Outcome::Held(Failure::new(self.kind, &says).unsent().after(Some(AGAIN)))
-    }
-}
-
-/// Why a host may not be remediated now, if so.
-///
-/// # Errors
-/// An object that may keep it back could not be read.
-pub(super) async fn closed(
-    server: &Server<'_>,
-    options: &Options,
-    host: &str,
-) -> Result<Option<Outcome>, Outcome> {
-    let node = server.node(host).await?;
-    let mut gate = node.as_ref().and_then(of_node);
-    if gate.is_none()
-        && let Some(version) = server.cluster_api_if_any().await?
-    {
-        let all = server.machines(&version, options.namespace.as_deref(), |node| node == host).await?;
-        for machine in &all {
-            let cluster = server.cluster_of(&version, machine).await?;
-            gate = gate.or_else(|| of_machine(machine)).or_else(|| cluster.as_ref().and_then(of_cluster));
+impl Server<'_> {
+    /// Why a host may not be remediated now, if so.
+    ///
+    /// # Errors
+    /// An object that may keep it back could not be read.
+    pub(super) async fn closed(&self, host: &str) -> Result<Option<Outcome>, Outcome> {
+        let node = self.node(host).await?;
+        let mut gate = node.as_ref().and_then(of_node);
+        if gate.is_none()
+            && let Some(version) = self.cluster_api_if_any().await?
+        {
+            for machine in &self.machines(&version, |node| node == host).await? {
+                let cluster = self.cluster_of(&version, machine).await?;
+                gate = gate.or_else(|| of_machine(machine)).or_else(|| cluster.as_ref().and_then(of_cluster));
+            }
         }
+        Ok(gate.map(|gate| outcome(gate, host)))
     }
-    Ok(gate.map(|gate| gate.outcome(host)))
 }
 
-fn of_node(node: &Node) -> Option<Gate> {
-    let name = &node.metadata.name;
-    match node.metadata.labels.get(EXCLUDED).map(String::as_str) {
+/// Nothing was sent; the objects are read again, and an operator's release goes before them.
+fn outcome((kind, why): Gate, host: &str) -> Outcome {
+    let says = format!("{why}: {host} is left alone, and that is read again every minute");
+    Outcome::Held(Failure::new(kind, &says).unsent().after(Some(AGAIN)))
+}
+
+fn of_node(node: &Object) -> Option<Gate> {
+    let name = node.name();
+    let labelled = format!("Node {name} has the label {EXCLUDED}");
+    match node.at("/metadata/labels")[EXCLUDED].as_str() {
         None | Some("false") => {}
-        Some("true") => return Some(Gate::of("excluded", format!("Node {name} has the label {EXCLUDED}"))),
-        Some(_) => {
-            let why = format!("Node {name} has the label {EXCLUDED}, and it is neither true nor false");
-            return Some(Gate::of("unknown-gate", why));
-        }
+        Some("true") => return Some(("excluded", labelled)),
+        Some(_) => return Some(("unknown-gate", format!("{labelled}, and it is neither true nor false"))),
     }
     let is_drained = node.taints().iter().any(|taint| taint["key"] == MAINTENANCE);
-    is_drained.then(|| Gate::of("maintenance", format!("Node {name} has the taint {MAINTENANCE}")))
+    is_drained.then(|| ("maintenance", format!("Node {name} has the taint {MAINTENANCE}")))
 }
 
-fn of_machine(Machine { metadata: meta, .. }: &Machine) -> Option<Gate> {
-    annotated(meta, "Machine", SKIPPED, "excluded").or_else(|| annotated(meta, "Machine", PAUSED, "paused"))
+fn of_machine(machine: &Object) -> Option<Gate> {
+    let annotated = |annotation, kind| annotated(machine, "Machine", annotation, kind);
+    annotated(SKIPPED, "excluded").or_else(|| annotated(PAUSED, "paused"))
 }
 
-fn of_cluster(cluster: &Cluster) -> Option<Gate> {
-    let name = &cluster.metadata.name;
-    match cluster.paused() {
-        Value::Null | Value::Bool(false) => annotated(&cluster.metadata, "Cluster", PAUSED, "paused"),
-        Value::Bool(true) => Some(Gate::of("paused", format!("Cluster {name} has spec.paused: true"))),
-        _ => {
-            let why = format!("Cluster {name} has a spec.paused that is neither true nor false");
-            Some(Gate::of("unknown-gate", why))
-        }
+fn of_cluster(cluster: &Object) -> Option<Gate> {
+    let says = |what| format!("Cluster {} has {what}", cluster.name());
+    match cluster.at("/spec/paused") {
+        Value::Null | Value::Bool(false) => annotated(cluster, "Cluster", PAUSED, "paused"),
+        Value::Bool(true) => Some(("paused", says("spec.paused: true"))),
+        _ => Some(("unknown-gate", says("a spec.paused that is neither true nor false"))),
     }
 }
 
-fn annotated(meta: &Meta, what: &str, annotation: &str, kind: &'static str) -> Option<Gate> {
-    let name = &meta.name;
-    let has = meta.annotations.contains_key(annotation);
-    has.then(|| Gate::of(kind, format!("{what} {name} has the annotation {annotation}")))
+fn annotated(object: &Object, what: &str, annotation: &str, kind: &'static str) -> Option<Gate> {
+    let says = || format!("{what} {} has the annotation {annotation}", object.name());
+    object.annotation(annotation).map(|_| (kind, says()))
 }
 
 #[cfg(test)]
@@ -105,13 +85,12 @@ mod tests {
 
     use super::*;
 
-    fn node(labels: Value, taints: Value) -> Node {
-        let all = json!({"metadata": {"name": "n", "labels": labels}, "spec": {"taints": taints}});
-        serde_json::from_value(all).unwrap()
+    fn node(labels: Value, taints: Value) -> Object {
+        json!({"metadata": {"name": "n", "labels": labels}, "spec": {"taints": taints}}).into()
     }
 
     fn kind(gate: Option<Gate>) -> &'static str {
-        gate.map_or("open", |gate| gate.kind)
+        gate.map_or("open", |(kind, _)| kind)
     }
 
     /// The broken variants read the label's presence, or take an unknown word for a no.
@@ -134,8 +113,7 @@ mod tests {
     #[test]
     fn a_machine_and_its_cluster_say_whether_they_are_left_alone() {
         let machine = |annotations: Value| {
-            let all = json!({"metadata": {"name": "w", "annotations": annotations}});
-            kind(of_machine(&serde_json::from_value(all).unwrap()))
+            kind(of_machine(&json!({"metadata": {"name": "w", "annotations": annotations}}).into()))
         };
         assert_eq!(machine(json!({})), "open");
         for value in ["", "true", "false"] {
@@ -144,7 +122,7 @@ mod tests {
         }
         let cluster = |annotations: Value, spec: Value| {
             let all = json!({"metadata": {"name": "c", "annotations": annotations}, "spec": spec});
-            kind(of_cluster(&serde_json::from_value(all).unwrap()))
+            kind(of_cluster(&all.into()))
         };
         for (annotations, spec, expected) in [
             (json!({}), json!({}), "open"),
@@ -161,7 +139,7 @@ mod tests {
     /// The broken variant counts the attempt as one that may have arrived, or is never made again.
     #[test]
     fn what_is_kept_back_was_not_sent_and_is_read_again() {
-        let outcome = Gate::of("excluded", "Node n has the label".to_owned()).outcome("n");
+        let outcome = outcome(("excluded", "Node n has the label".to_owned()), "n");
         let Outcome::Held(why) = &outcome else { panic!("{outcome:?}") };
         assert!(why.is_unsent && why.after == Some(AGAIN));
     }

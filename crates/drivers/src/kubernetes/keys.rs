@@ -72,21 +72,13 @@ fn template(table: &mut Section<'_, '_>, mode: Option<Mode>) -> Option<Template>
 
 /// Reports keys that another mode has.
 fn fitting(table: &mut Section<'_, '_>, mode: Option<Mode>) {
-    let of_template = ["template-api-version", "template-kind", "template-name", "template-namespace"];
-    match mode {
-        Some(Mode::Taint | Mode::Condition) => {
-            unused(table, "mode = \"remediation\"", &of_template);
-            unused(table, "mode = \"remediation\" or \"annotate\"", &["namespace"]);
-        }
-        Some(Mode::Annotate) => unused(table, "mode = \"remediation\"", &of_template),
-        Some(Mode::Remediation) | None => {}
+    let unused = |without: &str| format!("has no effect without {without}: remove it");
+    let is_other = mode.is_some_and(|mode| mode != Mode::Remediation);
+    for key in ["template-api-version", "template-kind", "template-name", "template-namespace"] {
+        table.complain_if(is_other, key, &unused("mode = \"remediation\""));
     }
-}
-
-fn unused(table: &mut Section<'_, '_>, without: &str, keys: &[&str]) {
-    for key in keys {
-        table.complain_if(true, key, &format!("has no effect without {without}: remove it"));
-    }
+    let is_of_node = matches!(mode, Some(Mode::Taint | Mode::Condition));
+    table.complain_if(is_of_node, "namespace", &unused("mode = \"remediation\" or \"annotate\""));
 }
 
 /// A name of Kubernetes becomes a part of a path.

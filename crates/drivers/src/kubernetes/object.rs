@@ -1,15 +1,13 @@
 //! The parts of Kubernetes' objects that a mark is about. Pure.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use marks::time::{CLOCK_SKEW, Timestamp};
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::body::Stored;
 use crate::driver::{Failure, Outcome};
-use crate::times::seconds;
+use crate::times;
 use crate::which::ADVICE;
 
 /// The annotations on everything that we have changed or made: for which mark, and when that mark's host had failed.
@@ -54,209 +52,126 @@ impl Whose {
     }
 }
 
-/// What every object has.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Meta {
-    pub(super) name: String,
-    pub(super) namespace: String,
-    pub(super) uid: String,
-    pub(super) resource_version: String,
-    pub(super) labels: BTreeMap<String, String>,
-    pub(super) annotations: BTreeMap<String, String>,
-    creation_timestamp: Option<String>,
-    deletion_timestamp: Option<String>,
+/// An object as the server shows it. A field that is not there reads as null, or as an empty text.
+#[derive(Clone, Debug)]
+pub(super) struct Object {
+    fields: Value,
+    /// Of a Node: when its kubelet renewed its lease, in seconds.
+    renewed: Option<i64>,
 }
 
-impl Meta {
-    /// When it was made, in seconds.
-    pub(super) fn created(&self) -> Option<i64> {
-        seconds(self.creation_timestamp.as_deref()?)
+impl From<Value> for Object {
+    fn from(fields: Value) -> Self {
+        Self { fields, renewed: None }
+    }
+}
+
+impl Object {
+    /// The field at this path, such as `/metadata/name`.
+    pub(super) fn at(&self, path: &str) -> &Value {
+        self.fields.pointer(path).unwrap_or(&Value::Null)
     }
 
-    /// For which mark we changed or made it.
-    pub(super) fn whose(&self, stored: &Stored) -> Whose {
-        let failed_at = || self.annotations.get(FAILED).and_then(|time| seconds(time));
-        match self.annotations.get(MARK) {
-            None => Whose::Nobodys,
-            Some(mark) if *mark == stored.id => Whose::Ours,
-            Some(_) => Whose::other(failed_at(), stored),
-        }
+    /// The same as a text.
+    pub(super) fn text(&self, path: &str) -> &str {
+        self.at(path).as_str().unwrap_or_default()
+    }
+
+    /// The same as a list.
+    pub(super) fn list(&self, path: &str) -> &[Value] {
+        self.at(path).as_array().map_or(&[], Vec::as_slice)
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        self.text("/metadata/name")
+    }
+
+    /// Its namespace.
+    pub(super) fn namespace(&self) -> &str {
+        self.text("/metadata/namespace")
+    }
+
+    /// Its id: another object of its name has another one.
+    pub(super) fn uid(&self) -> &str {
+        self.text("/metadata/uid")
+    }
+
+    /// An annotation.
+    pub(super) fn annotation(&self, key: &str) -> Option<&str> {
+        self.at("/metadata/annotations")[key].as_str()
+    }
+
+    /// When it was made, in seconds.
+    pub(super) fn created(&self) -> Option<i64> {
+        times::of(self.at("/metadata/creationTimestamp"))
     }
 
     /// Since when it waits for its finalizers, in seconds; then it is gone.
     pub(super) fn deleted(&self) -> Option<i64> {
-        seconds(self.deletion_timestamp.as_deref()?)
+        times::of(self.at("/metadata/deletionTimestamp"))
     }
-}
 
-/// An object of any kind.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Object {
-    pub(super) metadata: Meta,
-}
-
-/// A node.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Node {
-    pub(super) metadata: Meta,
-    #[serde(default)]
-    spec: NodeSpec,
-    #[serde(default)]
-    status: NodeStatus,
-    /// When its kubelet renewed its lease, in seconds.
-    #[serde(skip)]
-    renewed: Option<i64>,
-}
-
-/// What a kubelet renews every ten seconds; it reports its node's conditions every five minutes only, unless they change.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Lease {
-    spec: LeaseSpec,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct LeaseSpec {
-    #[serde(default)]
-    renew_time: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct NodeSpec {
-    /// As they stand there: those of others are written back unchanged.
-    taints: Vec<Value>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct NodeStatus {
-    conditions: Vec<Condition>,
-}
-
-/// A condition of an object.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Condition {
-    #[serde(rename = "type")]
-    pub(super) kind: String,
-    pub(super) status: String,
-    pub(super) reason: String,
-    pub(super) message: String,
-    last_heartbeat_time: Option<String>,
-    last_transition_time: Option<String>,
-}
-
-impl Condition {
-    /// Since when it is as it is, in seconds.
-    pub(super) fn since(&self) -> Option<i64> {
-        seconds(self.last_transition_time.as_deref()?)
+    /// For which mark we changed or made it.
+    pub(super) fn whose(&self, stored: &Stored) -> Whose {
+        match self.annotation(MARK) {
+            None => Whose::Nobodys,
+            Some(mark) if mark == stored.id => Whose::Ours,
+            Some(_) => Whose::other(self.annotation(FAILED).and_then(times::seconds), stored),
+        }
     }
-}
 
-impl Node {
-    /// Its taints.
+    /// The taints of a Node, as they stand there: those of others are written back unchanged.
     pub(super) fn taints(&self) -> &[Value] {
-        &self.spec.taints
+        self.list("/spec/taints")
     }
 
     /// Its condition of this kind.
-    pub(super) fn condition(&self, kind: &str) -> Option<&Condition> {
-        self.status.conditions.iter().find(|condition| condition.kind == kind)
+    pub(super) fn condition(&self, kind: &str) -> Option<&Value> {
+        self.list("/status/conditions").iter().find(|condition| condition["type"] == kind)
     }
 
-    /// The same with the lease of its kubelet.
-    pub(super) fn with(self, lease: Option<&Lease>) -> Self {
-        let renewed = lease.and_then(|lease| seconds(lease.spec.renew_time.as_deref()?));
-        Self { renewed, ..self }
+    /// A Node with the lease of its kubelet, which renews it every ten seconds; it reports its node's conditions every five minutes
+    /// only, unless they change.
+    pub(super) fn with(self, lease: Option<&Self>) -> Self {
+        Self { renewed: lease.and_then(|lease| times::of(lease.at("/spec/renewTime"))), ..self }
     }
 
     /// When something last showed that it lives, in seconds: its registration, a report of its kubelet, whatever that said, or its
     /// lease. The node controller, which calls a node unknown, leaves all of these as they are.
     pub(super) fn sign(&self) -> Option<i64> {
-        let reported = || seconds(self.condition("Ready")?.last_heartbeat_time.as_deref()?);
-        self.metadata.created().max(reported()).max(self.renewed)
+        let reported = || times::of(&self.condition("Ready")?["lastHeartbeatTime"]);
+        self.created().max(reported()).max(self.renewed)
     }
 
     /// Whether its kubelet has said that it is ready, after this second. Kubernetes counts a dead node as ready for most of a minute.
     pub(super) fn is_ready_after(&self, second: i64) -> bool {
-        let is_ready = self.condition("Ready").is_some_and(|ready| ready.status == "True");
+        let is_ready = self.condition("Ready").is_some_and(|ready| ready["status"] == "True");
         is_ready && self.sign().is_some_and(|sign| sign > second)
     }
-}
 
-/// A Machine of Cluster API.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Machine {
-    pub(super) metadata: Meta,
-    #[serde(default)]
-    spec: MachineSpec,
-    #[serde(default)]
-    status: MachineStatus,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct MachineSpec {
-    cluster_name: String,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct MachineStatus {
-    node_ref: Option<NodeRef>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct NodeRef {
-    name: String,
-}
-
-impl Machine {
-    /// The node that it has become.
+    /// The node that a Machine of Cluster API has become.
     pub(super) fn node(&self) -> &str {
-        self.status.node_ref.as_ref().map_or("", |node| &node.name)
-    }
-
-    /// The cluster that it belongs to.
-    pub(super) fn cluster(&self) -> &str {
-        &self.spec.cluster_name
+        node_of(&self.fields)
     }
 }
 
-/// A Cluster of Cluster API.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Cluster {
-    pub(super) metadata: Meta,
-    #[serde(default)]
-    spec: Value,
-}
-
-impl Cluster {
-    /// Whether its controllers leave it alone, as it stands there.
-    pub(super) fn paused(&self) -> &Value {
-        &self.spec["paused"]
-    }
+/// The node that a Machine has become, as it stands in a list.
+pub(super) fn node_of(machine: &Value) -> &str {
+    machine["status"]["nodeRef"]["name"].as_str().unwrap_or_default()
 }
 
 /// The only Machine of a host; `None` if there is none.
 ///
 /// # Errors
 /// Several claim its node.
-pub(super) fn the_one<'m>(host: &str, machines: &'m [Machine]) -> Result<Option<&'m Machine>, Outcome> {
-    let mut own: Vec<&Machine> = machines.iter().filter(|machine| machine.node() == host).collect();
+pub(super) fn the_one<'m>(host: &str, machines: &'m [Object]) -> Result<Option<&'m Object>, Outcome> {
+    let mut own: Vec<&Object> = machines.iter().filter(|machine| machine.node() == host).collect();
     match (own.pop(), own.len()) {
         (found, 0) => Ok(found),
         (_, others) => {
-            let count = others + 1;
-            Err(rejected(
-                "several-machines",
-                &format!("{count} Machines claim node {host}: delete the wrong ones"),
-            ))
+            let says = format!("{} Machines claim node {host}: delete the wrong ones", others + 1);
+            Err(rejected("several-machines", &says))
         }
     }
 }
@@ -277,9 +192,8 @@ impl From<Outcome> for Turn {
 }
 
 /// Nothing is to be done. `why` says why not, where that is no matter of course.
-pub(super) fn done(meta: &Meta, why: &str) -> Outcome {
-    let reference = if why.is_empty() { meta.uid.clone() } else { format!("{} {why}", meta.uid) };
-    Outcome::Acknowledged { reference: Some(reference) }
+pub(super) fn done(object: &Object, why: &str) -> Outcome {
+    Outcome::Acknowledged { reference: Some(format!("{} {why}", object.uid()).trim_end().to_owned()) }
 }
 
 /// The object is not there any more, so nothing of ours is.
@@ -294,10 +208,16 @@ pub(super) fn rejected(kind: &'static str, why: &str) -> Outcome {
 
 /// Kubernetes has no Node of a host.
 pub(super) fn unknown_node(host: &str) -> Outcome {
-    rejected(
-        "unknown-node",
-        &format!("Kubernetes has no Node {host}: {ADVICE}, or unmark a host that was removed"),
-    )
+    let says = format!("Kubernetes has no Node {host}: {ADVICE}, or unmark a host that was removed");
+    rejected("unknown-node", &says)
+}
+
+/// Cluster API has no Machine of a host.
+pub(super) fn unknown_machine(host: &str) -> Outcome {
+    let says = format!(
+        "no Machine has node {host} in status.nodeRef: check namespace, host-name and host-names, or unmark a host that was removed"
+    );
+    rejected("unknown-machine", &says)
 }
 
 /// For so long after a failure the clocks of a node and of this controller can explain a sign of life.
@@ -311,26 +231,18 @@ const AGAIN: Duration = Duration::from_secs(15);
 ///
 /// A sign shortly after the failure may be the dead node's, by a clock that is ahead. A living kubelet makes a newer one.
 pub(super) fn life(sign: Option<i64>, stored: &Stored, now: Timestamp) -> Option<Outcome> {
-    let failed_at = stored.failed_at();
+    let (failed_at, host) = (stored.failed_at(), &stored.host);
     let sign = sign.filter(|sign| *sign > failed_at)?;
     if sign > failed_at.saturating_add(SKEW) {
-        return Some(Outcome::Held(alive(&stored.host)));
+        let says = format!(
+            "Kubernetes has heard from {host} since its failure: if it is back, unmark it; if it is off, do by hand what this route does, then unmark it"
+        );
+        return Some(Outcome::Held(Failure::new("alive", &says)));
     }
     let is_settled = now.seconds() > failed_at.saturating_add(SKEW + RENEWAL);
-    (!is_settled).then(|| Outcome::Wait(doubtful(&stored.host)))
-}
-
-fn alive(host: &str) -> Failure {
-    let says = format!(
-        "Kubernetes has heard from {host} since its failure: if it is back, unmark it; if it is off, do by hand what this route does, then unmark it"
-    );
-    Failure::new("alive", &says)
-}
-
-fn doubtful(host: &str) -> Failure {
     let says =
         format!("Kubernetes may have heard from {host} since its failure: that is checked for three minutes");
-    Failure::new("doubtful", &says).after(Some(AGAIN))
+    (!is_settled).then(|| Outcome::Wait(Failure::new("doubtful", &says).after(Some(AGAIN))))
 }
 
 #[cfg(test)]
@@ -346,11 +258,9 @@ pub(super) mod tests {
     }
 
     /// A node with these taints, annotations and conditions.
-    pub(in super::super) fn node(taints: Value, annotations: Value, conditions: Value) -> Node {
+    pub(in super::super) fn node(taints: Value, annotations: Value, conditions: Value) -> Object {
         let metadata = json!({"name": "n", "uid": "u", "resourceVersion": "7", "annotations": annotations});
-        let all =
-            json!({"metadata": metadata, "spec": {"taints": taints}, "status": {"conditions": conditions}});
-        serde_json::from_value(all).unwrap()
+        json!({"metadata": metadata, "spec": {"taints": taints}, "status": {"conditions": conditions}}).into()
     }
 
     /// The condition of a kubelet that reported at this time.
@@ -378,10 +288,10 @@ pub(super) mod tests {
 
     #[test]
     fn an_object_without_optional_parts_is_read() {
-        let node: Node = serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap();
+        let node = Object::from(json!({"metadata": {"name": "n"}}));
         assert!(node.taints().is_empty() && node.condition("Ready").is_none());
-        let machine: Machine = serde_json::from_value(json!({"metadata": {}, "status": {}})).unwrap();
-        assert_eq!((machine.node(), machine.cluster()), ("", ""));
+        let machine = Object::from(json!({"metadata": {}, "status": {}}));
+        assert_eq!((machine.node(), machine.text("/spec/clusterName")), ("", ""));
     }
 
     /// The broken variant believes `Ready` alone: Kubernetes says that of a node that died half a minute ago.
@@ -398,8 +308,8 @@ pub(super) mod tests {
         assert!(renewed.is_ready_after(failed));
     }
 
-    fn lease(at: &str) -> Lease {
-        serde_json::from_value(json!({"spec": {"renewTime": format!("2026-07-21T{at}.123456Z")}})).unwrap()
+    fn lease(at: &str) -> Object {
+        json!({"spec": {"renewTime": format!("2026-07-21T{at}.123456Z")}}).into()
     }
 
     /// One broken variant wants `Ready` to be true: a kubelet whose network is broken lives. Another goes by the conditions alone:
@@ -407,14 +317,14 @@ pub(super) mod tests {
     #[test]
     fn whatever_a_kubelet_says_shows_that_it_lives() {
         let failed = stored(true).failed_at();
-        let sign = |node: Node| node.sign().map(|sign| sign - failed);
+        let sign = |node: Object| node.sign().map(|sign| sign - failed);
         let dead = || node(json!([]), json!({}), ready("Unknown", "02:13:00"));
         assert_eq!(sign(dead()), Some(-20));
         assert_eq!(sign(node(json!([]), json!({}), ready("False", "02:16:00"))), Some(160));
         assert_eq!(sign(dead().with(Some(&lease("02:16:00")))), Some(160));
         assert_eq!(sign(dead().with(None)), Some(-20));
         let mut registered = dead();
-        registered.metadata.creation_timestamp = Some("2026-07-21T02:20:00Z".to_owned());
+        registered.fields["metadata"]["creationTimestamp"] = json!("2026-07-21T02:20:00Z");
         assert_eq!(sign(registered), Some(400));
     }
 
@@ -445,8 +355,7 @@ pub(super) mod tests {
     #[test]
     fn an_older_mark_knows_that_it_is_overtaken() {
         let of = |annotations: Value| {
-            let meta: Meta = serde_json::from_value(json!({"annotations": annotations})).unwrap();
-            meta.whose(&stored(true))
+            Object::from(json!({"metadata": {"annotations": annotations}})).whose(&stored(true))
         };
         let other = |time: &str| json!({MARK: "other", FAILED: time});
         assert_eq!(of(json!({})), Whose::Nobodys);
@@ -460,13 +369,11 @@ pub(super) mod tests {
 
     #[test]
     fn a_host_has_one_machine() {
-        let machine = |name: &str, node: &str| -> Machine {
-            let all = json!({"metadata": {"name": name}, "status": {"nodeRef": {"name": node}}});
-            serde_json::from_value(all).unwrap()
+        let machine = |name: &str, node: &str| {
+            Object::from(json!({"metadata": {"name": name}, "status": {"nodeRef": {"name": node}}}))
         };
-        let found = |machines: &[Machine]| {
-            the_one("n", machines).map(|found| found.map(|one| one.metadata.name.clone()))
-        };
+        let found =
+            |machines: &[Object]| the_one("n", machines).map(|found| found.map(|one| one.name().to_owned()));
         assert_eq!(found(&[machine("a", "n"), machine("b", "other")]), Ok(Some("a".to_owned())));
         assert_eq!(found(&[machine("b", "other")]), Ok(None));
         let two = found(&[machine("a", "n"), machine("b", "n")]).unwrap_err();

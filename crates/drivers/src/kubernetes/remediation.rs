@@ -3,10 +3,19 @@
 use serde_json::{Map, Value, json};
 
 use super::body::Stored;
-use super::object::{Machine, pairs, signed};
+use super::object::{Object, pairs, signed};
+use super::row::Row;
 
 /// The group of Cluster API.
 pub(super) const CLUSTER_API: &str = "cluster.x-k8s.io";
+
+/// The mode `remediation`. Who is excluded, or paused, shows in Machines and Clusters; the template adds its own rights.
+pub(super) static ROW: Row = Row {
+    is_of_machine: true,
+    rights: &[["list", CLUSTER_API, "machines"], ["get", CLUSTER_API, "clusters"]],
+    undo: "an object for the remediation of {lower} may stand in Kubernetes; if the host is well, delete it",
+    change: None,
+};
 
 /// The template that the configuration names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,24 +51,25 @@ impl Template {
 /// The object of a template as the server has it, as Cluster API's MachineHealthCheck makes it for a Machine; `version` is
 /// that of the Machine's API. `None` if the template has no `spec.template`.
 pub(super) fn object(
-    found: &Value,
+    found: &Object,
     template: &Template,
-    (machine, version): (&Machine, &str),
+    (machine, version): (&Object, &str),
     stored: &Stored,
 ) -> Option<Value> {
-    let inner = found["spec"]["template"].as_object()?;
-    let (meta, of_machine) = (inner.get("metadata").unwrap_or(&Value::Null), &machine.metadata);
-    let (name, kind) = (&of_machine.name, template.object_kind());
-    let labels = joined(&meta["labels"], pairs([("cluster.x-k8s.io/cluster-name", machine.cluster())]));
+    let inner = found.at("/spec/template").as_object()?;
+    let meta = inner.get("metadata").unwrap_or(&Value::Null);
+    let (name, kind) = (machine.name(), template.object_kind());
+    let cluster = machine.text("/spec/clusterName");
+    let labels = joined(&meta["labels"], pairs([("cluster.x-k8s.io/cluster-name", cluster)]));
     let from_kind = format!("{}.{}", template.kind, template.group());
     let from = pairs([
         ("cluster.x-k8s.io/cloned-from-name", template.name.as_str()),
         ("cluster.x-k8s.io/cloned-from-groupkind", from_kind.as_str()),
     ]);
     let annotations = joined(&joined(&meta["annotations"], from).into(), signed(stored));
-    let owner = json!({"apiVersion": version, "kind": "Machine", "name": name, "uid": of_machine.uid});
+    let owner = json!({"apiVersion": version, "kind": "Machine", "name": name, "uid": machine.uid()});
     let metadata = json!({
-        "name": name, "namespace": of_machine.namespace, "labels": labels, "annotations": annotations,
+        "name": name, "namespace": machine.namespace(), "labels": labels, "annotations": annotations,
         "ownerReferences": [owner],
     });
     let spec = inner.get("spec").cloned().unwrap_or_else(|| json!({}));
@@ -86,12 +96,12 @@ mod tests {
         }
     }
 
-    fn machine() -> Machine {
-        let all = json!({
+    fn machine() -> Object {
+        json!({
             "metadata": {"name": "w-1", "namespace": "metal", "uid": "mu"},
             "spec": {"clusterName": "prod"}, "status": {"nodeRef": {"name": "n"}},
-        });
-        serde_json::from_value(all).unwrap()
+        })
+        .into()
     }
 
     /// S4-32, S4-33, S4-37, S4-54: kind without `Template`, name and namespace of the Machine, the Machine as owner, and the
@@ -119,7 +129,7 @@ mod tests {
             },
             "spec": strategy,
         });
-        assert_eq!(object(&found, &template, patient, &stored(true)), Some(golden));
-        assert_eq!(object(&json!({"spec": {}}), &template, patient, &stored(true)), None);
+        assert_eq!(object(&found.into(), &template, patient, &stored(true)), Some(golden));
+        assert_eq!(object(&json!({"spec": {}}).into(), &template, patient, &stored(true)), None);
     }
 }

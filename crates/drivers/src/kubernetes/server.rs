@@ -1,16 +1,15 @@
 //! Questions to the API server, and changes of its objects.
 
 use reqwest::Method;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::access::{Access, Ask};
-use super::object::{Cluster, Lease, Machine, Node, Turn};
+use super::access::Access;
+use super::keys::Options;
+use super::object::{Object, Turn, node_of, the_one};
 use super::remediation::CLUSTER_API;
 use crate::driver::{Failure, Outcome};
-use crate::web::{Answer, Meaning, Pause, meaning};
+use crate::web::{Answer, Ask, Meaning, Pause, meaning};
 
 /// How often an object is read again that somebody else has just changed, in one exchange.
 const TRIES: usize = 3;
@@ -23,48 +22,22 @@ const CUT: &str = "protocol";
 pub(super) const MERGE: &str = "application/merge-patch+json";
 /// The same with lists that Kubernetes merges by their keys.
 pub(super) const STRATEGIC: &str = "application/strategic-merge-patch+json";
-pub(super) const JSON: &str = "application/json";
 
 /// An API server in one exchange, which ends at `end`.
 pub(super) struct Server<'a> {
     pub(super) access: &'a Access,
+    pub(super) options: &'a Options,
     pub(super) end: Instant,
 }
 
-/// Where an object is read, and where it is changed.
-pub(super) struct Place {
-    /// Its own path.
-    pub(super) path: String,
-    /// What is added to it for a change: the name of a part with rights of its own.
-    pub(super) part: &'static str,
-    /// How the patch is meant.
-    pub(super) patch: &'static str,
-}
-
-#[derive(Deserialize)]
-struct Page {
-    items: Vec<Machine>,
-    metadata: PageMeta,
-}
-
-#[derive(Deserialize)]
-struct PageMeta {
-    #[serde(rename = "continue", default)]
-    next: String,
-}
+/// What is next for an object as it is; `None` if it does not exist.
+pub(super) type Plan<'p> = dyn Fn(Option<&Object>) -> Turn + Sync + 'p;
 
 /// The kinds that the server has in one version of a group, as discovery shows them.
-#[derive(Debug, Deserialize)]
 pub(super) struct Kinds {
-    #[serde(skip)]
     version: String,
-    resources: Vec<Resource>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Resource {
-    name: String,
-    kind: String,
+    /// `None` if it has no such version.
+    found: Option<Object>,
 }
 
 impl Kinds {
@@ -73,8 +46,9 @@ impl Kinds {
     /// # Errors
     /// The server does not have it.
     pub(super) fn plural(&self, kind: &str) -> Result<&str, Outcome> {
-        let own = self.resources.iter().find(|one| one.kind == kind && !one.name.contains('/'));
-        own.map(|own| own.name.as_str()).ok_or_else(|| {
+        let all = self.found.as_ref().map_or(&[][..], |found| found.list("/resources"));
+        let names = all.iter().filter(|one| one["kind"] == kind).filter_map(|one| one["name"].as_str());
+        names.into_iter().find(|name| !name.contains('/')).ok_or_else(|| {
             let version = &self.version;
             misconfigured(&format!(
                 "the server has no {kind} in {version}: install its CustomResourceDefinition"
@@ -85,16 +59,9 @@ impl Kinds {
 
 impl Server<'_> {
     /// One request that changes something.
-    pub(super) async fn write(
-        &self,
-        method: &Method,
-        path: &str,
-        content_type: &'static str,
-        body: &Value,
-    ) -> Result<Answer, Outcome> {
+    pub(super) async fn write(&self, method: &Method, path: &str, body: &Value) -> Result<Answer, Outcome> {
         let body = body.to_string();
-        let ask = Ask::write(method, path, content_type, body.as_bytes());
-        self.access.send(&ask, self.end).await
+        self.access.send(&Ask::write(method, path, body.as_bytes()), self.end).await
     }
 
     async fn ask(&self, path: &str, query: &[(&str, &str)]) -> Result<Answer, Outcome> {
@@ -105,52 +72,52 @@ impl Server<'_> {
     ///
     /// # Errors
     /// The answer is unknown.
-    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Outcome> {
-        found(&self.ask(path, &[]).await?)
+    pub(super) async fn get(&self, path: &str) -> Result<Option<Object>, Outcome> {
+        found(&self.ask(path, &[]).await?, "metadata")
     }
 
-    /// A host's node.
+    /// A host's node, with the lease of its kubelet.
     ///
     /// # Errors
     /// As [`Self::get`].
-    pub(super) async fn node(&self, host: &str) -> Result<Option<Node>, Outcome> {
-        Node::read(self, &node_path(host)).await
+    pub(super) async fn node(&self, host: &str) -> Result<Option<Object>, Outcome> {
+        let Some(node) = self.get(&node_path(host)).await? else { return Ok(None) };
+        let lease = format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{host}");
+        let lease = found(&self.ask(&lease, &[]).await?, "spec")?;
+        Ok(Some(node.with(lease.as_ref())))
+    }
+
+    /// An object that is about to change, with all that the change depends on.
+    async fn read(&self, path: &str) -> Result<Option<Object>, Outcome> {
+        match path.strip_prefix(NODES) {
+            Some(host) => self.node(host).await,
+            None => self.get(path).await,
+        }
     }
 
     /// Changes an object as `plan` says, and reads it again where somebody else was faster. Only an object that needs no further
-    /// change acknowledges.
-    pub(super) async fn amend<T: Read>(
+    /// change acknowledges. `part` is added to its path for a change, and `kind` says how the patch is meant.
+    pub(super) async fn amend(
         &self,
-        place: &Place,
-        plan: impl Fn(Option<&T>) -> Turn,
+        path: &str,
+        (part, kind): (&str, &'static str),
+        plan: &Plan<'_>,
     ) -> Result<Outcome, Outcome> {
         for _ in 0..TRIES {
-            let turn = plan(T::read(self, &place.path).await?.as_ref());
-            if let Some(outcome) = self.step(place, turn, &plan).await? {
-                return Ok(outcome);
+            let patch = match plan(self.read(path).await?.as_ref()) {
+                Turn::Ended(outcome) => return Ok(outcome),
+                Turn::Patch(patch) => patch.to_string(),
+            };
+            let path = format!("{path}{part}");
+            let ask = Ask::write(&Method::PATCH, &path, patch.as_bytes()).of_type(kind);
+            let answer = self.access.send(&ask, self.end).await?;
+            match answer.status {
+                409 => {}
+                200 => return Ok(changed(&answer, plan)),
+                _ => return Err(usual(&answer)),
             }
         }
         Err(Outcome::Retry(Failure::new("conflict", "somebody else keeps changing the object")))
-    }
-
-    /// The outcome, unless the object has to be read again.
-    async fn step<T: DeserializeOwned>(
-        &self,
-        place: &Place,
-        turn: Turn,
-        plan: &impl Fn(Option<&T>) -> Turn,
-    ) -> Result<Option<Outcome>, Outcome> {
-        let patch = match turn {
-            Turn::Ended(outcome) => return Ok(Some(outcome)),
-            Turn::Patch(patch) => patch,
-        };
-        let path = format!("{}{}", place.path, place.part);
-        let answer = self.write(&Method::PATCH, &path, place.patch, &patch).await?;
-        match answer.status {
-            409 => Ok(None),
-            200 => Ok(Some(changed(&answer, plan))),
-            _ => Err(usual(&answer)),
-        }
     }
 
     /// The version of Cluster API that the server prefers. A server that has just started says too that it has none: it is asked again.
@@ -162,8 +129,8 @@ impl Server<'_> {
 
     /// The same; `None` if the server has none.
     pub(super) async fn cluster_api_if_any(&self) -> Result<Option<String>, Outcome> {
-        let found: Option<Value> = self.get_any(&format!("/apis/{CLUSTER_API}")).await?;
-        let version = found.as_ref().and_then(|found| found["preferredVersion"]["version"].as_str());
+        let found = self.get_any(&format!("/apis/{CLUSTER_API}"), "kind").await?;
+        let version = found.as_ref().and_then(|found| found.at("/preferredVersion/version").as_str());
         Ok(version.map(str::to_owned))
     }
 
@@ -171,41 +138,52 @@ impl Server<'_> {
     pub(super) async fn cluster_of(
         &self,
         version: &str,
-        machine: &Machine,
-    ) -> Result<Option<Cluster>, Outcome> {
-        let (namespace, name) = (&machine.metadata.namespace, machine.cluster());
+        machine: &Object,
+    ) -> Result<Option<Object>, Outcome> {
+        let (namespace, name) = (machine.namespace(), machine.text("/spec/clusterName"));
         // A name in an answer must not become another path.
         if name.is_empty() || name.contains(|c: char| !c.is_ascii_alphanumeric() && !"-.".contains(c)) {
             return Ok(None);
         }
-        self.get_any(&format!("/apis/{CLUSTER_API}/{version}/namespaces/{namespace}/clusters/{name}")).await
+        let path = format!("/apis/{CLUSTER_API}/{version}/namespaces/{namespace}/clusters/{name}");
+        self.get_any(&path, "metadata").await
     }
 
-    /// The same where an answer that does not say what is missing counts as a missing thing.
-    async fn get_any<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Outcome> {
+    /// What stands there; an answer that does not say what is missing counts as a missing thing.
+    async fn get_any(&self, path: &str, field: &str) -> Result<Option<Object>, Outcome> {
         let answer = self.ask(path, &[]).await?;
-        if answer.status == 404 { Ok(None) } else { found(&answer) }
+        if answer.status == 404 { Ok(None) } else { found(&answer, field) }
     }
 
-    /// The Machines of these hosts, of all namespaces or of one.
+    /// The Machine of a host; `None` if there is none.
+    ///
+    /// # Errors
+    /// There are several, or the server did not say.
+    pub(super) async fn machine(&self, version: &str, host: &str) -> Result<Option<Object>, Outcome> {
+        let all = self.machines(version, |node| node == host).await?;
+        the_one(host, &all).map(Option::<&Object>::cloned)
+    }
+
+    /// The Machines of these hosts, of all namespaces or of the route's.
     pub(super) async fn machines(
         &self,
         version: &str,
-        namespace: Option<&str>,
         is_asked: impl Fn(&str) -> bool,
-    ) -> Result<Vec<Machine>, Outcome> {
-        let within = namespace.map_or_else(String::new, |namespace| format!("namespaces/{namespace}/"));
+    ) -> Result<Vec<Object>, Outcome> {
+        let within =
+            self.options.namespace.as_ref().map_or_else(String::new, |one| format!("namespaces/{one}/"));
         let path = format!("/apis/{CLUSTER_API}/{version}/{within}machines");
         let (mut all, mut next, mut size) = (Vec::new(), String::new(), PAGE);
         loop {
             let answer = self.ask(&path, &[("limit", &size.to_string()), ("continue", &next)]).await?;
-            match found::<Page>(&answer) {
+            match found(&answer, "items") {
                 // It was longer than is read of an answer.
                 Err(Outcome::Retry(why)) if why.kind == CUT && size > 1 => size /= 2,
                 page => {
                     let page = page?.ok_or_else(|| of_a_question(&answer))?;
-                    all.extend(page.items.into_iter().filter(|machine| is_asked(machine.node())));
-                    next = page.metadata.next;
+                    let own = page.list("/items").iter().filter(|machine| is_asked(node_of(machine)));
+                    all.extend(own.cloned().map(Object::from));
+                    next = page.text("/metadata/continue").to_owned();
                     if next.is_empty() {
                         return Ok(all);
                     }
@@ -216,43 +194,18 @@ impl Server<'_> {
 
     /// The kinds of a version.
     pub(super) async fn kinds(&self, version: &str) -> Result<Kinds, Outcome> {
-        let found = self.get_any::<Kinds>(&format!("/apis/{version}")).await?;
-        let resources = found.map(|found| found.resources).unwrap_or_default();
-        Ok(Kinds { version: version.to_owned(), resources })
-    }
-}
-
-/// An object that is changed, with all that the change depends on.
-pub(super) trait Read: DeserializeOwned {
-    /// Reads it; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// The answer is unknown.
-    fn read(server: &Server<'_>, path: &str) -> impl Future<Output = Result<Option<Self>, Outcome>> + Send;
-}
-
-impl Read for Machine {
-    async fn read(server: &Server<'_>, path: &str) -> Result<Option<Self>, Outcome> {
-        server.get(path).await
-    }
-}
-
-/// With the lease of its kubelet.
-impl Read for Node {
-    async fn read(server: &Server<'_>, path: &str) -> Result<Option<Self>, Outcome> {
-        let Some(node) = server.get::<Self>(path).await? else { return Ok(None) };
-        // Of the path: a name in an answer must not become another one.
-        let host = path.rsplit('/').next().unwrap_or_default();
-        let lease = format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{host}");
-        let lease = server.get::<Lease>(&lease).await?;
-        Ok(Some(node.with(lease.as_ref())))
+        let found = self.get_any(&format!("/apis/{version}"), "resources").await?;
+        Ok(Kinds { version: version.to_owned(), found })
     }
 }
 
 /// Where a node is.
 pub(super) fn node_path(host: &str) -> String {
-    format!("/api/v1/nodes/{host}")
+    format!("{NODES}{host}")
 }
+
+/// What stands before a node's name in its path.
+const NODES: &str = "/api/v1/nodes/";
 
 impl Answer {
     /// The reason in a `Status`, such as `AlreadyExists`; empty in anything else, as in the answer of a proxy.
@@ -263,12 +216,12 @@ impl Answer {
     }
 }
 
-/// What a question found.
-fn found<T: DeserializeOwned>(answer: &Answer) -> Result<Option<T>, Outcome> {
+/// What a question found: an object with this field.
+fn found(answer: &Answer, field: &str) -> Result<Option<Object>, Outcome> {
     match answer.status {
-        200 => match serde_json::from_slice(&answer.body) {
-            Ok(found) => Ok(Some(found)),
-            Err(why) if why.is_data() => Err(misconfigured(
+        200 => match serde_json::from_slice::<Value>(&answer.body) {
+            Ok(found) if found.get(field).is_some() => Ok(Some(found.into())),
+            Ok(_) => Err(misconfigured(
                 "the server's answer is no object of Kubernetes: check the server's address",
             )),
             Err(_) => Err(Outcome::Retry(described(answer, CUT, " with an object that was cut off"))),
@@ -282,11 +235,12 @@ fn found<T: DeserializeOwned>(answer: &Answer) -> Result<Option<T>, Outcome> {
 }
 
 /// The broken variant would take each 200 for the change.
-fn changed<T: DeserializeOwned>(answer: &Answer, plan: &impl Fn(Option<&T>) -> Turn) -> Outcome {
-    let uid = answer.json()["metadata"]["uid"].as_str().map(str::to_owned);
-    let now = serde_json::from_slice::<T>(&answer.body).ok();
-    match now.map(|now| plan(Some(&now))) {
-        Some(Turn::Ended(Outcome::Acknowledged { .. })) => Outcome::Acknowledged { reference: uid },
+fn changed(answer: &Answer, plan: &Plan<'_>) -> Outcome {
+    let now = serde_json::from_slice::<Value>(&answer.body).ok().map(Object::from);
+    match now.as_ref().map(|now| (now.uid().to_owned(), plan(Some(now)))) {
+        Some((uid, Turn::Ended(Outcome::Acknowledged { .. }))) => {
+            Outcome::Acknowledged { reference: Some(uid) }
+        }
         _ => Outcome::Unknown(described(answer, "protocol", " and did not show the object as wanted")),
     }
 }
@@ -339,7 +293,6 @@ pub(super) fn misconfigured(why: &str) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::super::object::Object;
     use crate::web::expected;
 
     use super::*;
@@ -367,7 +320,7 @@ mod tests {
     /// The broken variant takes each 404 for a missing object: a wrong path would say that a host is in no cluster.
     #[test]
     fn a_question_finds_or_does_not_or_says_nothing() {
-        let of = |status, body: &str| match found::<Object>(&Answer::of(status, body, None)) {
+        let of = |status, body: &str| match found(&Answer::of(status, body, None), "metadata") {
             Ok(found) => (if found.is_some() { "there" } else { "gone" }, ""),
             Err(outcome) => outcome.words(),
         };
@@ -389,7 +342,7 @@ mod tests {
 
     #[test]
     fn only_an_object_that_needs_no_change_acknowledges() {
-        let plan = |one: Option<&Object>| match one.is_some_and(|one| one.metadata.uid == "u") {
+        let plan = |one: Option<&Object>| match one.is_some_and(|one| one.uid() == "u") {
             true => Turn::Ended(Outcome::Acknowledged { reference: None }),
             false => Turn::Patch(Value::Null),
         };

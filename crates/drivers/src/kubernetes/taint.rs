@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use marks::time::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::body::Stored;
-use super::object::{Node, Turn, Whose, done, gone, life, rejected, signed, unknown_node, unsigned};
+use super::object::{Object, Turn, Whose, rejected, signed, unknown_node, unsigned};
+use super::row::{Case, Change, Row, standing};
+use super::server::MERGE;
 use crate::driver::{Failure, Outcome};
 
 /// Kubernetes' own key (`node.kubernetes.io/out-of-service`, from 1.26 on).
@@ -16,89 +17,90 @@ const EFFECT: &str = "NoExecute";
 const AGAIN: Duration = Duration::from_secs(30);
 const PATIENT: u32 = 20;
 
+/// The mode `taint`.
+pub(super) static ROW: Row = Row {
+    is_of_machine: false,
+    rights: &[["patch", "", "nodes"]],
+    undo: "the node may have the out-of-service taint; if the host is well, run `kubectl taint node {lower} node.kubernetes.io/out-of-service-` and `kubectl annotate node {lower} nova-host-alerter/mark-`",
+    change: Some(CHANGE),
+};
+
+const CHANGE: Change = Change {
+    part: "",
+    patch: MERGE,
+    unknown: unknown_node,
+    whose: Object::whose,
+    standing: of_node,
+    set,
+    clear,
+};
+
 fn is_out_of_service(taint: &Value) -> bool {
     taint["key"] == KEY && taint["effect"] == EFFECT
 }
 
-/// The host was fenced. With the taint on a host that runs, its volumes would be attached twice.
-pub(super) fn set(stored: &Stored, node: Option<&Node>, now: Timestamp) -> Turn {
-    let Some(node) = node else { return unknown_node(&stored.host).into() };
-    let meta = &node.metadata;
-    let there = node.taints().iter().any(is_out_of_service);
-    match (there, meta.whose(stored)) {
-        (true, Whose::Ours) => return done(meta, "").into(),
-        (true, Whose::Nobodys) => return done(meta, "set-by-another").into(),
-        (_, Whose::Later) => return done(meta, "overtaken").into(),
-        _ => {}
-    }
-    match life(node.sign(), stored, now) {
-        Some(lives) => lives.into(),
-        // The mark that ends this taint is another one from now on.
-        None if there => change(node, node.taints().to_vec(), signed(stored)),
-        None if !stored.off => not_off(&stored.host).into(),
-        None => change(node, with_ours(node), signed(stored)),
-    }
+fn of_node(node: &Object, stored: &Stored) -> Option<Outcome> {
+    let whose = node.whose(stored);
+    let counts = whose == Whose::Later || node.taints().iter().any(is_out_of_service);
+    counts.then(|| standing(node, whose))?
 }
 
-/// The host is back: the taint ends if it is ours, and once the kubelet has reported that the node is ready. `attempt` is the number
-/// of this one: after many an operator should check.
-pub(super) fn clear(stored: &Stored, node: Option<&Node>, attempt: u32) -> Turn {
-    let Some(node) = node else { return gone().into() };
-    if node.metadata.whose(stored) != Whose::Ours {
-        return done(&node.metadata, "left-alone").into();
+/// With the taint on a host that runs, its volumes would be attached twice.
+fn set(node: &Object, case: &Case<'_>) -> Turn {
+    let (host, mut taints) = (&case.stored.host, node.taints().to_vec());
+    match taints.iter().any(is_out_of_service) {
+        // The mark that ends this taint is another one from now on.
+        true => {}
+        false if !case.stored.off => {
+            let says = format!(
+                "no fence_mark recorded that {host} is off, and Pacemaker may have rebooted it: if it is off, run `kubectl taint node {host} {KEY}=nodeshutdown:{EFFECT}`, then unmark"
+            );
+            return rejected("not-off", &says).into();
+        }
+        false => taints.push(json!({"key": KEY, "value": "nodeshutdown", "effect": EFFECT})),
     }
-    if !node.is_ready_after(stored.failed_at()) {
-        let says = format!(
-            "{} is back, and has not reported that its node is ready: check its kubelet",
-            stored.host
-        );
-        let failure = Failure::new("not-ready", &says).after(Some(AGAIN));
-        return if attempt < PATIENT { Outcome::Wait(failure) } else { Outcome::Rejected(failure) }.into();
+    change(node, taints, signed(case.stored))
+}
+
+/// The taint ends once the kubelet has reported that the node is ready.
+fn clear(node: &Object, case: &Case<'_>) -> Turn {
+    if node.is_ready_after(case.stored.failed_at()) {
+        let others = node.taints().iter().filter(|taint| !is_out_of_service(taint));
+        return change(node, others.cloned().collect(), unsigned());
     }
-    let others = node.taints().iter().filter(|taint| !is_out_of_service(taint));
-    change(node, others.cloned().collect(), unsigned())
+    let says = format!(
+        "{} is back, and has not reported that its node is ready: check its kubelet",
+        case.stored.host
+    );
+    let failure = Failure::new("not-ready", &says).after(Some(AGAIN));
+    if case.attempt < PATIENT { Outcome::Wait(failure) } else { Outcome::Rejected(failure) }.into()
 }
 
 /// A whole list: Kubernetes merges no taints. With its version, so that nobody's change in between is lost.
-fn change(node: &Node, taints: Vec<Value>, annotations: Map<String, Value>) -> Turn {
-    let version = &node.metadata.resource_version;
+fn change(node: &Object, taints: Vec<Value>, annotations: Map<String, Value>) -> Turn {
+    let version = node.text("/metadata/resourceVersion");
     Turn::Patch(json!({
         "metadata": {"resourceVersion": version, "annotations": annotations},
         "spec": {"taints": taints},
     }))
 }
 
-fn with_ours(node: &Node) -> Vec<Value> {
-    let ours = json!({"key": KEY, "value": "nodeshutdown", "effect": EFFECT});
-    node.taints().iter().cloned().chain([ours]).collect()
-}
-
-fn not_off(host: &str) -> Outcome {
-    let says = format!(
-        "no fence_mark recorded that {host} is off, and Pacemaker may have rebooted it: if it is off, run `{}`, then unmark",
-        command(host)
-    );
-    rejected("not-off", &says)
-}
-
-fn command(host: &str) -> String {
-    format!("kubectl taint node {host} {KEY}=nodeshutdown:{EFFECT}")
-}
-
-/// How an operator removes it.
-pub(super) fn undo(host: &str) -> String {
-    format!("kubectl taint node {host} {KEY}-` and `kubectl annotate node {host} nova-host-alerter/mark-")
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::object::tests::{node, of_other, of_ours, ready, stored, words};
+    use super::super::row::tests::case;
     use super::*;
 
     const DONE: (&str, &str) = ("acknowledged", "");
     const PATCH: (&str, &str) = ("patch", "");
-    /// Ten seconds after the failure.
-    const NOW: Timestamp = Timestamp(1_784_600_010_000);
+
+    fn set(off: bool, node: Option<&Object>) -> Turn {
+        CHANGE.set(node, &case(&stored(off)))
+    }
+
+    fn clear(node: Option<&Object>, attempt: u32) -> Turn {
+        CHANGE.clear(node, &Case { attempt, ..case(&stored(true)) })
+    }
 
     fn ours() -> Value {
         json!({"key": KEY, "value": "nodeshutdown", "effect": EFFECT})
@@ -115,7 +117,7 @@ mod tests {
     /// The broken variant sends the taint alone, and the others are gone.
     #[test]
     fn the_taint_is_added_and_the_others_stay() {
-        let turn = set(&stored(true), Some(&node(json!([other()]), json!({}), dead())), NOW);
+        let turn = set(true, Some(&node(json!([other()]), json!({}), dead())));
         let Turn::Patch(patch) = turn else { panic!("a change") };
         assert_eq!(patch["spec"]["taints"], json!([other(), ours()]));
         assert_eq!(patch["metadata"], json!({"resourceVersion": "7", "annotations": of_ours()}));
@@ -139,17 +141,17 @@ mod tests {
             (json!([ours()]), earlier(), ready("True", "02:16:00"), true, ("held", "alive")),
             (json!([]), json!({}), dead(), false, ("rejected", "not-off")),
         ] {
-            let turn = set(&stored(off), Some(&node(taints.clone(), annotations.clone(), conditions)), NOW);
+            let turn = set(off, Some(&node(taints.clone(), annotations.clone(), conditions)));
             assert_eq!(words(&turn), expected, "{taints} {annotations}");
         }
-        assert_eq!(words(&set(&stored(true), None, NOW)), ("rejected", "unknown-node"));
+        assert_eq!(words(&set(true, None)), ("rejected", "unknown-node"));
     }
 
     /// Another effect of the same key is another taint.
     #[test]
     fn a_taint_is_known_by_key_and_effect() {
         let no_schedule = json!({"key": KEY, "effect": "NoSchedule"});
-        let turn = set(&stored(true), Some(&node(json!([no_schedule]), json!({}), dead())), NOW);
+        let turn = set(true, Some(&node(json!([no_schedule]), json!({}), dead())));
         assert!(
             matches!(turn, Turn::Patch(patch) if patch["spec"]["taints"] == json!([no_schedule, ours()]))
         );
@@ -159,7 +161,7 @@ mod tests {
     #[test]
     fn only_our_own_taint_ends_and_only_on_a_node_that_is_ready() {
         let of = |annotations, conditions| {
-            clear(&stored(true), Some(&node(json!([other(), ours()]), annotations, conditions)), 1)
+            clear(Some(&node(json!([other(), ours()]), annotations, conditions)), 1)
         };
         let back = || ready("True", "02:20:00");
         let Turn::Patch(patch) = of(of_ours(), back()) else { panic!("a change") };
@@ -169,8 +171,8 @@ mod tests {
             assert_eq!(words(&of(annotations, back())), DONE);
         }
         assert_eq!(words(&of(of_ours(), dead())), ("wait", "not-ready"));
-        let late = clear(&stored(true), Some(&node(json!([ours()]), of_ours(), dead())), PATIENT);
+        let late = clear(Some(&node(json!([ours()]), of_ours(), dead())), PATIENT);
         assert_eq!(words(&late), ("rejected", "not-ready"));
-        assert_eq!(words(&clear(&stored(true), None, 1)), DONE);
+        assert_eq!(words(&clear(None, 1)), DONE);
     }
 }

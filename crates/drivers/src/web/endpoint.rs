@@ -65,7 +65,11 @@ impl Endpoint {
 
     /// Why a request to it has no answer.
     pub(crate) fn fault(&self, error: &reqwest::Error) -> Fault {
-        fault::of(error).at(peer(&self.options.url))
+        self.at(fault::of(error))
+    }
+
+    fn at(&self, fault: Fault) -> Fault {
+        fault.at(peer(&self.options.url))
     }
 
     /// A request to it.
@@ -83,12 +87,10 @@ impl Endpoint {
     /// There is no answer.
     pub async fn said(&self, request: RequestBuilder) -> Result<Said, Outcome> {
         let end = Instant::now() + self.limit();
-        let response = request.send().await.map_err(|error| self.fault(&error).outcome())?;
-        let (status, wish) = wire::head(&response).map_err(|fault| fault.outcome())?;
-        let headers = response.headers().clone();
-        let (body, cut) = wire::read(response, end).await;
-        let is_page = self.minds(status) && page::is_one(&headers, wire::begun(&body, cut.is_none()));
-        Ok(Said { status, wish, is_page, body })
+        let came =
+            wire::came(request.send().await, |_| end).await.map_err(|fault| self.at(fault).outcome())?;
+        let is_page = self.minds(came.status) && came.is_page();
+        Ok(Said { status: came.status, wish: came.wish, is_page, body: came.body })
     }
 
     /// The outcome of an answer whose body nobody needs. It is known with the header section, and with the body's first

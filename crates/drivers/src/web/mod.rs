@@ -33,3 +33,4 @@ pub(crate) use status::tests::expected;
 pub(crate) use status::{Meaning, Pause, meaning};
 pub use url::{address, host, shown};
 pub(crate) use url::{hidden, peer, target};
+pub(crate) use wire::Ask;

@@ -3,15 +3,19 @@
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{RequestBuilder, Response};
+use reqwest::{Client, Method, RequestBuilder, Response, Url};
+use secrecy::SecretString;
 use tokio::time::{Instant, timeout_at};
 
-use super::answer::{self, is_too_large, wish};
-use super::fault::Fault;
+use super::answer::{self, Answer, is_too_large, wish};
+use super::fault::{self, Fault};
 use super::page::{self, Start};
 
 /// The longest body that is read. A catalog of many regions fits.
 pub(crate) const BODY_BYTES: usize = 1024 * 1024;
+
+/// The type of most bodies.
+pub(crate) const JSON: &str = "application/json";
 
 /// Why a body was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +28,51 @@ pub(crate) enum Cut {
     TooLong,
 }
 
+/// A request to a service.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask<'a> {
+    /// Its method.
+    pub(crate) method: &'a Method,
+    /// The path behind the service's address, with a slash in front. It is encoded already.
+    path: &'a str,
+    query: &'a [(&'a str, &'a str)],
+    /// The content, and its type.
+    body: Option<(&'static str, &'a [u8])>,
+}
+
+impl<'a> Ask<'a> {
+    /// A question.
+    pub(crate) fn get(path: &'a str, query: &'a [(&'a str, &'a str)]) -> Self {
+        Self { method: &Method::GET, path, query, body: None }
+    }
+
+    /// A change. `docs/writes.md` lists it.
+    pub(crate) fn write(method: &'a Method, path: &'a str, body: &'a [u8]) -> Self {
+        Self { method, path, query: &[], body: Some((JSON, body)) }
+    }
+
+    /// The same with content of this type.
+    pub(crate) fn of_type(self, kind: &'static str) -> Self {
+        Self { body: self.body.map(|(_, body)| (kind, body)), ..self }
+    }
+
+    /// The request below the service's address.
+    pub(crate) fn to(&self, client: &Client, mut address: Url) -> RequestBuilder {
+        address.set_path(&format!("{}{}", address.path().trim_end_matches('/'), self.path));
+        if !self.query.is_empty() {
+            address.query_pairs_mut().extend_pairs(self.query);
+        }
+        let request = client.request(self.method.clone(), address).header(ACCEPT, JSON);
+        match self.body {
+            Some((kind, body)) => request.header(CONTENT_TYPE, kind).body(body.to_vec()),
+            None => request,
+        }
+    }
+}
+
 /// The request with its JSON body, if there is one.
 pub(crate) fn with_body(request: RequestBuilder, body: Option<&[u8]>) -> RequestBuilder {
-    let json = HeaderValue::from_static("application/json");
+    let json = HeaderValue::from_static(JSON);
     let request = request.header(ACCEPT, json.clone());
     match body {
         Some(body) => request.header(CONTENT_TYPE, json).body(body.to_vec()),
@@ -78,8 +124,47 @@ pub(crate) fn begun(body: &[u8], is_over: bool) -> Option<&[u8]> {
     (is_over || !body.is_empty()).then_some(body)
 }
 
-/// The part of a body that comes in time, and why the rest is missing if HTTP can say so. Many bodies end with the
-/// connection, so their own form must be checked too.
+/// An answer with its whole header section, and the part of its body that came in time.
+pub(crate) struct Came {
+    /// The status.
+    pub(crate) status: u16,
+    /// `Retry-After`.
+    pub(crate) wish: Option<Duration>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+    /// Why the rest of the body is missing if HTTP can say so. Many bodies end with the connection, so their own form must be
+    /// checked too.
+    pub(crate) cut: Option<Cut>,
+}
+
+impl Came {
+    /// Whether it is a page for people.
+    pub(crate) fn is_page(&self) -> bool {
+        page::is_one(&self.headers, begun(&self.body, self.cut.is_none()))
+    }
+
+    /// The same as the answer of a service at this address, which got this token.
+    pub(crate) fn answer(self, at: String, secret: SecretString) -> Answer {
+        let date = answer::date(text(&self.headers, DATE));
+        Answer { status: self.status, wish: self.wish, date, body: self.body, at, secret }
+    }
+}
+
+/// The answer to what was sent; `end` says of a status until when its body is read.
+///
+/// # Errors
+/// There is none, or its header section is too large.
+pub(crate) async fn came(
+    sent: reqwest::Result<Response>,
+    end: impl FnOnce(u16) -> Instant,
+) -> Result<Came, Fault> {
+    let response = sent.map_err(|error| fault::of(&error))?;
+    let (status, wish) = head(&response)?;
+    let headers = response.headers().clone();
+    let (body, cut) = read(response, end(status)).await;
+    Ok(Came { status, wish, headers, body, cut })
+}
+
 pub(crate) async fn read(mut response: Response, end: Instant) -> (Vec<u8>, Option<Cut>) {
     let mut body = Vec::new();
     loop {

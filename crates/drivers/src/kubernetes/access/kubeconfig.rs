@@ -27,6 +27,15 @@ const REFUSED: [(&str, &str); 8] = [
 ];
 const IMPERSONATES: &str = "acts as another user (as): give its rights to the user itself";
 
+/// Where the API server is and who we are there: a file as `kubectl` has it.
+#[derive(Clone, Debug)]
+pub struct Kubeconfig {
+    /// Its absolute path.
+    pub file: PathBuf,
+    /// The context; if unset, the file's `current-context` at the start.
+    pub context: Option<String>,
+}
+
 /// What one context says.
 #[derive(Debug)]
 pub(super) struct Context {

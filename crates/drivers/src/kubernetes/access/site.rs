@@ -8,7 +8,7 @@ use reqwest::{Certificate, Client, Identity, Url};
 use secrecy::{ExposeSecret as _, SecretSlice, SecretString};
 use site::{must_be_absolute, read_private, read_trusted};
 
-use super::kubeconfig::{Context, KEY, Part, Token};
+use super::kubeconfig::{Context, KEY, Kubeconfig, Part, Token};
 use crate::kept::{Seen, Unusable};
 use crate::web::secret::{self, line};
 use crate::web::{ClientOptions, certificates_of, identity_of, shown, target, unpaired};
@@ -19,11 +19,11 @@ const CERTIFICATE: &str = "client-certificate";
 const CLIENT_KEY: &str = "client-key";
 
 /// The server, and what lets us in: a token, or the client's certificate.
-pub(super) struct Site {
+pub(crate) struct Site {
     /// Its address.
     pub(super) url: Url,
     /// The context's namespace.
-    pub(super) namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
     /// The name of its context.
     pub(super) context: String,
     /// The client with our certificate, if we have one.
@@ -40,19 +40,15 @@ impl Site {
     ///
     /// # Errors
     /// One sentence without a secret, and the key of the route that it concerns.
-    pub(super) fn read(
-        file: &Path,
-        context: Option<&str>,
-        limit: Duration,
-        seen: &mut Seen,
-    ) -> Result<Self, Unusable> {
+    pub(super) fn read(source: &Kubeconfig, limit: Duration, seen: &mut Seen) -> Result<Self, Unusable> {
+        let Kubeconfig { file, context } = source;
         must_be_absolute(file).map_err(|why| Unusable::new(KEY, why))?;
         let named = |why: Unusable| Unusable::new(why.key, format!("{}: {why}", file.display()));
-        of_file(file, context, limit, seen).map_err(named)
+        of_file(file, context.as_deref(), limit, seen).map_err(named)
     }
 
     /// Which server it is.
-    pub(super) fn target(&self) -> String {
+    pub(crate) fn target(&self) -> String {
         target(&self.url).trim_end_matches('/').to_owned()
     }
 
@@ -66,14 +62,9 @@ impl Site {
         self.options.verify || self.url.scheme() == "http"
     }
 
-    /// The address of a path behind the server's own, for the client.
-    pub(super) fn address(&self, path: &str, query: &[(&str, &str)]) -> Url {
-        let mut url = self.options.target();
-        url.set_path(&format!("{}{path}", self.url.path().trim_end_matches('/')));
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        url
+    /// Its address for the client.
+    pub(super) fn address(&self) -> Url {
+        self.options.target()
     }
 }
 
@@ -107,12 +98,13 @@ fn of_file(file: &Path, wanted: Option<&str>, limit: Duration, seen: &mut Seen) 
 fn of_context(context: Context, limit: Duration, seen: &mut Seen) -> Result<Site, String> {
     let Context { name, namespace, server, server_name, authorities, verify, pair, token } = context;
     let options = ClientOptions { server_name, verify, timeout: limit, ..ClientOptions::to(server.clone()) };
-    let ca = authorities.map(|part| read_part(part, trusted, seen)).transpose()?;
-    let ca = ca.map(|pem| certificates(&pem)).transpose()?;
+    let ca = authorities.map(|part| read_part(part, read_trusted, seen)).transpose()?;
+    let none = || format!("{AUTHORITY} holds no certificate in PEM");
+    let ca = ca.map(|pem| certificates_of(&pem).ok_or_else(none)).transpose()?;
     let identity = pair.map(|pair| read_pair(pair, seen)).transpose()?;
     let client = client(&options, ca, identity)?;
     let token = match token {
-        Some(Token::File(path)) => Some(word(private(&path, seen)?, &path)?),
+        Some(Token::File(path)) => Some(word(noted(&path, read_private, seen)?, &path)?),
         Some(Token::Given(token)) => Some(token),
         None => None,
     };
@@ -121,35 +113,25 @@ fn of_context(context: Context, limit: Duration, seen: &mut Seen) -> Result<Site
     Ok(Site { url: server, namespace, context: name, client, bearer, token, options })
 }
 
-/// Reads a file with a secret.
-fn private(path: &Path, seen: &mut Seen) -> Result<Vec<u8>, String> {
-    seen.note(path);
-    read_private(path).map_err(|why| format!("{}: {why}", path.display()))
-}
+/// How a file is read, with a secret in it or without.
+type Read = fn(&Path) -> Result<Vec<u8>, String>;
 
-/// Reads a file without one.
-fn trusted(path: &Path, seen: &mut Seen) -> Result<Vec<u8>, String> {
+fn noted(path: &Path, read: Read, seen: &mut Seen) -> Result<Vec<u8>, String> {
     seen.note(path);
-    read_trusted(path).map_err(|why| format!("{}: {why}", path.display()))
+    read(path).map_err(|why| format!("{}: {why}", path.display()))
 }
-
-type Read = fn(&Path, &mut Seen) -> Result<Vec<u8>, String>;
 
 fn read_part(part: Part, read: Read, seen: &mut Seen) -> Result<Vec<u8>, String> {
     match part {
-        Part::File(path) => read(&path, seen),
+        Part::File(path) => noted(&path, read, seen),
         Part::Data(bytes) => Ok(bytes.expose_secret().to_vec()),
     }
 }
 
 fn read_pair((certificate, key): (Part, Part), seen: &mut Seen) -> Result<Identity, String> {
-    let certificate = read_part(certificate, trusted, seen)?;
-    let key = SecretSlice::from(read_part(key, private, seen)?);
+    let certificate = read_part(certificate, read_trusted, seen)?;
+    let key = SecretSlice::from(read_part(key, read_private, seen)?);
     identity_of(certificate, key.expose_secret()).map_err(|half| half.why(CERTIFICATE, CLIENT_KEY))
-}
-
-fn certificates(pem: &[u8]) -> Result<Vec<Certificate>, String> {
-    certificates_of(pem).ok_or_else(|| format!("{AUTHORITY} holds no certificate in PEM"))
 }
 
 /// The one line of a file.

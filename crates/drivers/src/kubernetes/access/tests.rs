@@ -4,9 +4,11 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use reqwest::Method;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use tempfile::TempDir;
 
@@ -170,7 +172,7 @@ async fn the_context_of_the_start_is_kept() {
     contexts("two");
     assert!(ask(&access).await.is_ok());
     assert_eq!((server.asked().len(), other.asked().len()), (1, 0));
-    assert!(room.access().server().ends_with("(context two)"));
+    assert!(room.access().shown.ends_with("(context two)"));
 }
 
 #[tokio::test]
@@ -178,9 +180,9 @@ async fn a_server_is_shown_without_a_secret() {
     let (server, room) = (Server::plain(""), Room::new());
     room.config_of(&server, "token: s3kr1t");
     let access = room.access();
-    assert_eq!(access.server(), format!("http://{} (context ops)", server.address));
-    assert_eq!(access.target(), format!("http://{}", server.address));
-    assert_eq!(access.namespace().as_deref(), Some("metal"));
+    assert_eq!(access.shown, format!("http://{} (context ops)", server.address));
+    assert_eq!(access.site().target(), format!("http://{}", server.address));
+    assert_eq!(access.site().namespace.as_deref(), Some("metal"));
     assert!(access.warnings().is_empty());
     let site = access.sites.get();
     let body = |text: &str| format!(r#"{{"kind":"Status","message":"{text}","reason":"Invalid"}}"#);
@@ -189,7 +191,7 @@ async fn a_server_is_shown_without_a_secret() {
     assert_eq!(said("no such field"), ": no such field");
     assert_eq!(said("what is s3kr1t"), "");
     let answer = answer("s3kr1t");
-    let seen = format!("{access:?} {answer:?} {:?} {:?}", room.source(), site.bearer);
+    let seen = format!("{} {answer:?} {:?} {:?}", access.shown, room.source(), site.bearer);
     assert!(!seen.contains("s3kr1t"), "{seen}");
     assert_eq!((answer.wish, answer.reason().as_str()), (None, "Invalid"));
 }
@@ -212,7 +214,7 @@ async fn a_refused_token_is_read_again_and_the_request_is_repeated_once() {
     let access = room.access();
     let file = room.path("token");
     *server.then.lock().unwrap() = Some(Box::new(move || fs::write(file, "new\n").unwrap()));
-    let post = Ask::write(&Method::POST, "/apis/g/v1/x", "application/json", b"{}");
+    let post = Ask::write(&Method::POST, "/apis/g/v1/x", b"{}");
     let answer = access.send(&post, Instant::now() + TIMEOUT).await.unwrap();
     assert_eq!(answer.status, 200);
     let asked = server.asked();
