@@ -139,8 +139,8 @@ async fn of_route(route: Route, hosts: Vec<Named>) -> OfRoute {
     let answer = route.driver.check(&hosts).await;
     OfRoute {
         route: route.name.as_str().to_owned(),
-        driver: route.driver.kind(),
-        endpoint: route.driver.endpoint(),
+        driver: route.driver.about().kind,
+        endpoint: route.driver.about().endpoint.clone(),
         asked: answer.is_some(),
         findings: answer.into_iter().flatten().map(Obstacle::from).collect(),
     }

@@ -112,7 +112,7 @@ fn token<'a>(mut section: Section<'a, '_>, name: &'a str, around: &mut Around<'a
 fn confirmed_route(routes: &[Arc<Route>], name: &str) -> Result<(), String> {
     match routes.iter().find(|route| route.step == Step::Failure && route.name.as_str() == name) {
         None => Err("there is no route of this name".to_owned()),
-        Some(route) if route.driver.confirms_later() => Ok(()),
+        Some(route) if route.driver.about().confirms_later => Ok(()),
         Some(_) => Err("the answer of this route acknowledges: set ack = \"callback\" for it".to_owned()),
     }
 }
@@ -125,11 +125,13 @@ fn check_routes(root: &mut Section<'_, '_>, routes: &[Arc<Route>], named: &BTree
             "no receiver could confirm a mark: name the route in routes of the receiver's [api.tokens.NAME]"
         }
     };
-    for route in routes.iter().filter(|route| route.step == Step::Failure && route.driver.confirms_later()) {
+    for route in
+        routes.iter().filter(|route| route.step == Step::Failure && route.driver.about().confirms_later)
+    {
         if root.section("api").has("uri") && named.contains(route.name.as_str()) {
             continue;
         }
-        let mut kind = root.section(route.driver.kind());
+        let mut kind = root.section(route.driver.about().kind);
         let Some(key) = kind.sections().into_iter().find(|key| *key == route.name.as_str()) else { continue };
         kind.named_section(key).complain("ack", why);
     }

@@ -45,7 +45,7 @@ pub struct Route {
 impl Route {
     /// Whether another reading of the configuration gives this route the same driver.
     pub fn has_driver_of(&self, other: &Self) -> bool {
-        let of = |route: &Self| (route.name.clone(), route.step, route.driver.kind(), route.written);
+        let of = |route: &Self| (route.name.clone(), route.step, route.driver.about().kind, route.written);
         of(self) == of(other)
     }
 
@@ -65,7 +65,7 @@ impl Route {
 
     /// Whether it has this step too, after an acknowledgement.
     pub fn goes_on_to(&self, step: Step) -> bool {
-        self.step == Step::Failure && self.driver.further_steps().contains(&step)
+        self.step == Step::Failure && self.driver.about().steps.contains(&step)
     }
 
     /// This route, and one for each further step of its driver: nothing waits for these.
@@ -76,12 +76,12 @@ impl Route {
             step: *step,
             terms: Terms {
                 notifies_return: *step == Step::Return,
-                ends_each: self.driver.ends_each(),
+                ends_each: self.driver.about().ends_each,
                 ..Terms::default()
             },
             ..self.clone()
         };
-        let further: Vec<Self> = self.driver.further_steps().iter().map(further).collect();
+        let further: Vec<Self> = self.driver.about().steps.iter().map(further).collect();
         [self].into_iter().chain(further).collect()
     }
 }
@@ -251,7 +251,7 @@ fn route(
     let (driver, written) = ((kind.configure)(&mut section), Written::of(section.table(), &ROUTE_KEYS));
     section.finish();
     let driver = driver?;
-    let terms = said.or(driver.terms());
+    let terms = said.or(driver.about().terms.clone());
     let (hosts, groups, required) = (reach.hosts.clone(), reach.groups.clone(), reach.required);
     Some(Route { name: name?, hosts, groups, required, step: Step::Failure, terms, driver, written })
 }

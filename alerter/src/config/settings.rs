@@ -94,7 +94,7 @@ impl Settings {
         }
         self.warnings.iter().for_each(|warning| warn!("{warning}"));
         for route in self.own_routes() {
-            for warning in route.driver.warnings() {
+            for warning in &route.driver.about().warnings {
                 warn!("route {}: {warning}", route.name);
             }
             if self.store.register == Register::None && route.goes_on_to(Step::Return) {

@@ -64,7 +64,7 @@ const NOT_ITS_ROUTE: &str =
 
 fn callback(shared: &Shared, mark: MarkId, route: Option<String>, caller: &Caller) -> Callback {
     let settings = shared.base.settings();
-    let confirming = settings.own_routes().filter(|route| route.driver.confirms_later());
+    let confirming = settings.own_routes().filter(|route| route.driver.about().confirms_later);
     let names = confirming.map(|route| route.name.as_str()).filter(|name| caller.may_confirm(Some(name)));
     let confirming = names.map(str::to_owned).collect();
     Callback { mark, route, confirming, actor: caller.actor() }

@@ -73,7 +73,7 @@ fn sentence(row: &MarkRow, route: &Route) -> String {
 fn undo(row: &MarkRow, route: &Route) -> String {
     let fqdn: &HostName = row.fqdn.as_ref().unwrap_or(&row.node);
     let named = Named { node: row.node.clone(), fqdn: fqdn.clone() };
-    route.driver.undo(&named).map(|how| format!(": {how}")).unwrap_or_default()
+    route.driver.about().undo_of(&named).map(|how| format!(": {how}")).unwrap_or_default()
 }
 
 /// What was done, and behind it what is left.

@@ -101,13 +101,14 @@ async fn test(name: &str, driver: &dyn Driver) -> TestAnswer {
         attempts: 1,
         is_released: false,
     });
-    let (accepted, kind, detail) = match tokio::time::timeout(driver.limit() + TEST_SLACK, exchange).await {
-        Err(_) => (false, "busy", BUSY.to_owned()),
-        Ok(outcome) => match outcome.failure() {
-            None => (true, outcome.as_str(), ACCEPTED.to_owned()),
-            Some(failure) => (false, failure.kind, failure.detail.clone()),
-        },
-    };
+    let (accepted, kind, detail) =
+        match tokio::time::timeout(driver.about().limit + TEST_SLACK, exchange).await {
+            Err(_) => (false, "busy", BUSY.to_owned()),
+            Ok(outcome) => match outcome.failure() {
+                None => (true, outcome.as_str(), ACCEPTED.to_owned()),
+                Some(failure) => (false, failure.kind, failure.detail.clone()),
+            },
+        };
     TestAnswer { route: name.to_owned(), accepted, kind: kind.into(), detail }
 }
 

@@ -50,5 +50,5 @@ pub(super) fn renew(shared: &Shared, routes: &RouteChanges, tried: &[Tried], now
 
 /// How many exchanges a route may have under way.
 fn limit(route: &Route, settings: &Settings) -> usize {
-    route.driver.at_once().unwrap_or(usize::MAX).min(settings.max_in_flight)
+    route.driver.about().at_once.unwrap_or(usize::MAX).min(settings.max_in_flight)
 }

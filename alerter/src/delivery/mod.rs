@@ -329,7 +329,7 @@ fn report_failure(sending: &Sending, due: &DueDelivery, outcome: &Outcome, failu
     let (mark, route) = (&due.mark, &due.delivery.route);
     let usually = match outcome {
         Outcome::Refused(_) => Duration::ZERO,
-        _ => sending.base.route(route).map(|route| route.driver.usually_away()).unwrap_or_default(),
+        _ => sending.base.route(route).map(|route| route.driver.about().usually_away).unwrap_or_default(),
     };
     let said = (failure.kind, failure.detail.as_str());
     match sending.routes.troubles().failed(route, said, usually, at) {

@@ -123,7 +123,7 @@ impl<'a> Names<'a> {
             !route.groups.is_empty() || route.hosts.as_ref().is_none_or(|hosts| hosts.covers(&host.node))
         };
         self.routes.iter().filter(may_get).find_map(|route| {
-            let (name, setting) = route.driver.name_there(&host)?;
+            let (name, setting) = route.driver.about().name_there(&host)?;
             let others = nodes.there.get(&(route.name.clone(), name.clone()))?;
             let other = others.iter().find(|other| !nodes.is_same(&host.node, other))?.clone();
             Some(Clash { node: host.node.clone(), other, name, setting: format!("host-name or {setting}") })
@@ -161,7 +161,7 @@ impl Nodes {
             names.routes.iter().flat_map(|route| remote.keys().map(move |node| (route, node)))
         {
             let fqdn = names.configured(node).unwrap_or_else(|| node.clone());
-            let known = route.driver.name_there(&Named { node: node.clone(), fqdn });
+            let known = route.driver.about().name_there(&Named { node: node.clone(), fqdn });
             if let Some((name, _)) = known {
                 there.entry((route.name.clone(), name)).or_default().push(node.clone());
             }

@@ -21,7 +21,7 @@ impl Intake<'_> {
         let (base, now) = (self.base, self.around.now);
         for route in base.settings().routes.iter().filter(|route| route.goes_on_to(Step::Return)) {
             self.journal.free_returns(route.name.as_str(), &route.driver.target(), now)?;
-            let each = route.driver.ends_each();
+            let each = route.driver.about().ends_each;
             let since = owed_since(now, each, self.around.rules.horizon);
             let over = self.journal.over_on(route.name.as_str(), since, each)?;
             self.base.damages.report(&over.damaged);
@@ -70,7 +70,7 @@ impl Intake<'_> {
             has_returned: row.return_known_at.is_some_and(|at| at + delay <= now || is_ahead(at, now)),
             is_member_for_long: is_member && now.since(row.failure_time) > self.around.rules.coalesce + delay,
         };
-        failure.is_owed(now, route.driver.limit())
+        failure.is_owed(now, route.driver.about().limit)
     }
 }
 

@@ -202,16 +202,17 @@ impl Shared {
         let (waits, is_parked) = self.routes.outboxes().get(name).map_or((None, false), |outbox| {
             (outbox.endpoint.waits(Instant::now()), outbox.endpoint.is_parked())
         });
+        let about = route.driver.about();
         RouteSight {
             name: name.to_owned(),
-            driver: route.driver.kind(),
-            endpoint: route.driver.endpoint(),
-            usually_away: route.driver.usually_away(),
-            limit: route.driver.limit(),
+            driver: about.kind,
+            endpoint: about.endpoint.clone(),
+            usually_away: about.usually_away,
+            limit: about.limit,
             required: route.required,
             // A return that fails keeps no mark open, but a living host down.
             degrades: route.required || route.step == Step::Return,
-            secret: route.driver.secret_file().map(|file| file.display().to_string()),
+            secret: about.secret_file.as_ref().map(|file| file.display().to_string()),
             trouble,
             is_parked,
             waits_until: waits.map(|rest| now + rest),

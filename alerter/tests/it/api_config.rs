@@ -133,7 +133,7 @@ fn a_route_waits_for_no_callback_that_cannot_come() {
         assert!(said.contains(wanted), "{routes}: {said}");
     }
     let settings = Site::new(&(text + &files.table("routes = [\"recovery\"]\n"))).settings();
-    assert!(settings.routes[0].driver.confirms_later());
+    assert!(settings.routes[0].driver.about().confirms_later);
     for (more, wanted) in [
         ("ack = \"callback\"\nack-timeout = 59\n", "from 60 to 86400"),
         ("ack-timeout = 60\n", "remove ack-timeout"),

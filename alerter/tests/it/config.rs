@@ -90,8 +90,8 @@ fn a_route_is_enough_and_the_rest_has_defaults() {
     assert_eq!((settings.max_in_flight, settings.log.level), (32, tracing::Level::INFO));
     assert_eq!(settings.history, config::HistoryRules { keep: seconds(400 * 86_400), max_bytes: 512 << 20 });
     let route = &settings.routes[0];
-    assert_eq!((route.name.as_str(), route.driver.kind()), ("recovery", "http"));
-    assert_eq!(route.driver.endpoint(), "http://127.0.0.1:8080/v1/host-failures");
+    assert_eq!((route.name.as_str(), route.driver.about().kind), ("recovery", "http"));
+    assert_eq!(route.driver.about().endpoint, "http://127.0.0.1:8080/v1/host-failures");
 }
 
 /// S1-15, S1-37, S1-38: everything that can be configured.
@@ -150,7 +150,7 @@ fn every_key_is_read() {
     assert_eq!(settings.history, config::HistoryRules { keep, max_bytes: 16 << 20 });
     let names: Vec<&str> = settings.routes.iter().map(|route| route.name.as_str()).collect();
     assert_eq!(names, ["first", "second"]);
-    assert_eq!(settings.routes[0].driver.endpoint(), "http://recovery.example:8080/x");
+    assert_eq!(settings.routes[0].driver.about().endpoint, "http://recovery.example:8080/x");
     assert_eq!(settings.file, site.path("alerter.toml"));
 }
 
@@ -168,7 +168,8 @@ fn later_files_override_single_keys_and_add_to_tables() {
     let settings = site.settings();
     assert_eq!(settings.store.path, Path::new("/c"));
     assert_eq!(settings.hosts.names.len(), 2);
-    let endpoints: Vec<String> = settings.routes.iter().map(|route| route.driver.endpoint()).collect();
+    let endpoints: Vec<&str> =
+        settings.routes.iter().map(|route| route.driver.about().endpoint.as_str()).collect();
     assert_eq!(endpoints, ["http://[::1]/", "http://127.0.0.1:9/"]);
 }
 

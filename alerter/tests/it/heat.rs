@@ -485,7 +485,7 @@ async fn a_host_that_is_back_has_its_resources_unmarked() {
         let scene = Scene::new().await;
         scene.row("bbbb-1", |row| row.status = "CHECK_FAILED".to_owned());
         let driver = if is_asking { scene.asking() } else { scene.mapped(&BOTH) };
-        assert_eq!(driver.further_steps(), [Step::Return]);
+        assert_eq!(driver.about().steps, [Step::Return]);
         assert_eq!(reference(&attempt(&driver).await), "2 resources");
         // Its server is elsewhere by now.
         scene.nova().service.servers.clear();

@@ -148,7 +148,7 @@ async fn a_return_is_a_message_of_its_own() {
     let confirmed_within = Some(std::time::Duration::from_secs(600));
     let options = Options { confirmed_within, notifies_return: true, ..options(&endpoint.url()) };
     let route = Http::new(options).unwrap();
-    assert_eq!(route.further_steps(), [Step::Return]);
+    assert_eq!(route.about().steps, [Step::Return]);
     let id = id();
     for (step, expected) in [(Step::Failure, "accepted"), (Step::Return, "acknowledged")] {
         let message = Message { step, id: &id, body: BODY, ambiguous: 0, attempts: 1, is_released: false };

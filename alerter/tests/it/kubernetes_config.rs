@@ -32,7 +32,7 @@ fn every_key_counts() {
     let keys = format!("mode = \"remediation\"\n{TEMPLATE}\nhost-name = \"node\"\nwhen-returned = \"leave\"");
     let site = route(&keys);
     assert_eq!(stored(&site)["host"], "compute1");
-    assert_eq!(site.settings().routes[0].driver.further_steps(), []);
+    assert_eq!(site.settings().routes[0].driver.about().steps, []);
 }
 
 /// A return goes to where the failure went. The broken variant knows the server alone.

@@ -34,7 +34,7 @@ fn every_key_counts() {
         (&stored["host"], &stored["disabled_reason"]),
         (&"compute1".into(), &"nova-host-alerter, 2026-07-21T02:13:20Z".into())
     );
-    assert_eq!(site.settings().routes[0].driver.further_steps(), [Step::Return]);
+    assert_eq!(site.settings().routes[0].driver.about().steps, [Step::Return]);
     let usual = "nova-host-alerter: fenced, down since 2026-07-21T02:13:20Z";
     assert_eq!(self::stored(&route("disable = true"))["disabled_reason"], usual);
 }

@@ -290,7 +290,7 @@ pub(crate) async fn send_step(driver: &dyn Driver, step: Step, body: &[u8], ambi
     let id = id();
     let outcome =
         driver.deliver(Message { step, id: &id, body, ambiguous, attempts: 1, is_released: false }).await;
-    let shown = format!("{outcome:?} {driver:?} {}", driver.endpoint());
+    let shown = format!("{outcome:?} {driver:?} {}", driver.about().endpoint);
     assert!(!shown.contains(SECRET), "{shown}");
     if let Some(failure) = outcome.failure() {
         assert!(failure.detail.chars().count() <= Failure::DETAIL);

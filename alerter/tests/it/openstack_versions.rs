@@ -35,7 +35,7 @@ async fn the_version_is_asked_for_once() {
             ("GET /", "POST /v1/notifications", 1),
             "{asked:?}"
         );
-        assert!(site.driver().endpoint().contains("Masakari of cloud"), "{at}");
+        assert!(site.driver().about().endpoint.contains("Masakari of cloud"), "{at}");
         site.state().rows.clear();
     }
 }

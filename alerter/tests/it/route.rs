@@ -86,7 +86,7 @@ pub(crate) async fn deliver_step(route: &dyn Driver, step: Step) -> Outcome {
     let outcome = route
         .deliver(Message { step, id: &id, body: BODY, ambiguous: 0, attempts: 1, is_released: false })
         .await;
-    assert!(!format!("{outcome:?} {route:?} {}", route.endpoint()).contains(SECRET), "{outcome:?}");
+    assert!(!format!("{outcome:?} {route:?} {}", route.about().endpoint).contains(SECRET), "{outcome:?}");
     if let Some(failure) = outcome.failure() {
         assert!(failure.detail.chars().count() <= Failure::DETAIL);
         assert!(failure.detail.chars().all(|c| !c.is_control()), "{:?}", failure.detail);

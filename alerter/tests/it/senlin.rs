@@ -308,7 +308,7 @@ fn each_mistake_has_its_sentence() {
         let settings = senlin(&keys).settings();
         let driver = &settings.routes[0].driver;
         assert_eq!(
-            (driver.kind(), driver.endpoint().as_str()),
+            (driver.about().kind, driver.about().endpoint.as_str()),
             ("senlin", "Senlin of cloud one at https://k/v3")
         );
     }

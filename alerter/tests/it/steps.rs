@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drivers::event::{Event, TimeFormat};
-use drivers::{Driver, Exchange, Kind, Message, Outcome, Step};
+use drivers::{About, Driver, Exchange, Kind, Message, Outcome, Step};
 use journal::Verdict;
 use marks::delivery::State;
 use marks::id::MarkId;
@@ -18,7 +18,7 @@ static KINDS: [Kind; 1] = [Kind {
     word: "http",
     configure: |table| {
         table.text("url", |_| Ok(()));
-        Some(Arc::new(Thorough { steps: &[Step::Return], ends_each: false }))
+        Some(Arc::new(Thorough(about(false))))
     },
 }];
 
@@ -27,22 +27,23 @@ static EACH: [Kind; 1] = [Kind {
     word: "http",
     configure: |table| {
         table.text("url", |_| Ok(()));
-        Some(Arc::new(Thorough { steps: &[Step::Return], ends_each: true }))
+        Some(Arc::new(Thorough(about(true))))
     },
 }];
 
-#[derive(Debug)]
-struct Thorough {
-    steps: &'static [Step],
-    ends_each: bool,
+fn about(ends_each: bool) -> About {
+    About { steps: &[Step::Return], ends_each, ..About::new("http", String::new(), Duration::ZERO) }
 }
 
+#[derive(Debug)]
+struct Thorough(About);
+
 impl Driver for Thorough {
-    fn kind(&self) -> &'static str {
-        "http"
+    fn about(&self) -> &About {
+        &self.0
     }
 
-    fn endpoint(&self) -> String {
+    fn target(&self) -> String {
         String::new()
     }
 
@@ -50,24 +51,12 @@ impl Driver for Thorough {
         Event::of_mark(mark, TimeFormat::Epoch).bytes()
     }
 
-    fn further_steps(&self) -> &[Step] {
-        self.steps
-    }
-
     fn return_body(&self, mark: &Mark, _sent: &[u8], _returned: Timestamp) -> Vec<u8> {
         format!("{} is back", mark.node).into_bytes()
     }
 
-    fn ends_each(&self) -> bool {
-        self.ends_each
-    }
-
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
         Event::of_test(id, now, TimeFormat::Epoch).bytes()
-    }
-
-    fn limit(&self) -> Duration {
-        Duration::ZERO
     }
 
     fn deliver<'a>(&'a self, _message: Message<'a>) -> Exchange<'a> {

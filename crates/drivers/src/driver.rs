@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
-use std::path::Path;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use marks::delivery::{ACCEPTED, RETURN};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
-use marks::terms::Terms;
+use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
-use reqwest::Method;
 use sha2::{Digest as _, Sha256};
 use site::{Section, blanked};
 
 use crate::kept::Unusable;
 use crate::peer::Peer;
+use crate::which::{HostNames, Named};
 
 /// An endpoint that does not let us in is asked again after this time: somebody may repair the credentials at any minute,
 /// and the alerter is not notified of that.
@@ -40,13 +40,8 @@ pub(crate) fn usable(
     table: &mut Section<'_, '_>,
     made: Result<impl Driver + 'static, Unusable>,
 ) -> Option<Arc<dyn Driver>> {
-    match made {
-        Ok(driver) => Some(Arc::new(driver)),
-        Err(why) => {
-            table.complain(why.key, why.to_string());
-            None
-        }
-    }
+    let said = made.map_err(|why| table.complain(why.key, why.to_string()));
+    said.ok().map(|driver| Arc::new(driver) as Arc<dyn Driver>)
 }
 
 /// `when-returned` of a driver that can notify its receiver of a return, and does not by itself.
@@ -59,37 +54,77 @@ pub(crate) fn returns(notifies_return: bool) -> &'static [Step] {
     if notifies_return { &[Step::Return] } else { &[] }
 }
 
-/// One endpoint, ready for messages.
-pub trait Driver: Send + Sync {
-    /// The driver's word in the configuration.
-    fn kind(&self) -> &'static str;
+/// The terms of a driver whose controller might act on a host that is well again.
+pub(crate) fn holds(stale_after: Option<Duration>) -> Terms {
+    Terms { if_returned: IfReturned::Hold, stale_after, ..Terms::default() }
+}
 
+/// What is known of a driver before it is asked anything.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// Its word in the configuration.
+    pub kind: &'static str,
     /// The endpoint for people: no secret, no query.
-    fn endpoint(&self) -> String;
+    pub endpoint: String,
+    /// What its service calls the hosts, if it has names of its own.
+    pub names: Option<HostNames>,
+    /// What may be left at the endpoint for a host that it was notified of, and how to undo that by hand; `None` if only the
+    /// endpoint knows. `{host}` is the service's name of the host, `{lower}` the same in small letters, `{node}` Pacemaker's.
+    pub undo: Option<String>,
+    /// The file with its credentials, if they have one of their own.
+    pub secret_file: Option<PathBuf>,
+    /// What this route does for a mark once the controller has acknowledged it, as configured.
+    pub steps: &'static [Step],
+    /// Whether each return ends what its own mark began, as an incident with the mark's id; else the return of a host's newest
+    /// mark stands for all.
+    pub ends_each: bool,
+    /// The route's time limit: no exchange takes longer once it has begun.
+    pub limit: Duration,
+    /// How many exchanges it can have at once, even if `max-in-flight` is higher. An exchange that has begun must not
+    /// wait for a place: the view that allowed it would grow old.
+    pub at_once: Option<usize>,
+    /// Whether its controller confirms a mark later, through the API.
+    pub confirms_later: bool,
+    /// The route's terms unless the configuration sets them. A controller that is notified late may act on a host that is
+    /// well again.
+    pub terms: Terms,
+    /// How long the endpoint may be away after a host has failed before that is a problem: the failure itself may have taken
+    /// it away for a while. Marks are retried all the same.
+    pub usually_away: Duration,
+    /// Warnings at each start: one sentence for each setting that endangers its purpose.
+    pub warnings: Vec<String>,
+}
 
-    /// Where it leads, on one line and without a secret. A return goes only to where the failure was sent; an operator
-    /// must recognise the place.
-    fn target(&self) -> String {
-        self.endpoint()
+impl About {
+    /// A driver with this word, endpoint and time limit, and with nothing special.
+    pub fn new(kind: &'static str, endpoint: String, limit: Duration) -> Self {
+        Self { kind, endpoint, limit, ..Self::default() }
     }
 
     /// What its service calls a host, and the setting that says so, where a mistake could give two hosts one name there.
-    fn name_there(&self, host: &Named) -> Option<(HostName, String)> {
-        let _as_every_route = host;
-        None
+    pub fn name_there(&self, host: &Named) -> Option<(HostName, String)> {
+        self.names.as_ref()?.there(host)
     }
 
-    /// What may be left at the endpoint for a host that it was notified of, and how to undo that by hand; `None` if only
-    /// the endpoint knows.
-    fn undo(&self, host: &Named) -> Option<String> {
-        let _nobody_knows = host;
-        None
+    /// What may be left of this host, and how to undo that.
+    pub fn undo_of(&self, host: &Named) -> Option<String> {
+        let name = self.names.as_ref().map_or_else(|| host.fqdn.clone(), |names| names.of_host(host));
+        let undo = self.undo.as_ref()?.replace("{host}", name.as_str());
+        Some(
+            undo.replace("{lower}", &name.as_str().to_ascii_lowercase())
+                .replace("{node}", host.node.as_str()),
+        )
     }
+}
 
-    /// The file with its credentials, if they have one of their own.
-    fn secret_file(&self) -> Option<&Path> {
-        None
-    }
+/// One endpoint, ready for messages.
+pub trait Driver: Send + Sync {
+    /// What is known of it.
+    fn about(&self) -> &About;
+
+    /// Where it leads, on one line and without a secret. A return goes only to where the failure was sent; an operator
+    /// must recognise the place.
+    fn target(&self) -> String;
 
     /// The exact bytes of this mark's event. They are made once, at intake, and stored.
     fn body(&self, mark: &Mark) -> Vec<u8>;
@@ -101,56 +136,14 @@ pub trait Driver: Send + Sync {
         self.body(mark)
     }
 
-    /// What this route does for a mark once the controller has acknowledged it, as configured.
-    fn further_steps(&self) -> &[Step] {
-        &[]
-    }
-
     /// The exact bytes of a return, made once, with the return. `sent` are the bytes of the failure. `returned` is when the host was seen to be back, the same on every controller.
     fn return_body(&self, mark: &Mark, sent: &[u8], returned: Timestamp) -> Vec<u8> {
         let _the_sent_bytes_serve = (mark, returned);
         sent.to_vec()
     }
 
-    /// Whether each return ends what its own mark began, as an incident with the mark's id; else the return of a host's newest
-    /// mark stands for all.
-    fn ends_each(&self) -> bool {
-        false
-    }
-
     /// The bytes of a test message. Nobody can take it for a failure.
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8>;
-
-    /// The route's time limit: no exchange takes longer once it has begun.
-    fn limit(&self) -> Duration;
-
-    /// How many exchanges it can have at once, even if `max-in-flight` is higher. An exchange that has begun must not
-    /// wait for a place: the view that allowed it would grow old.
-    fn at_once(&self) -> Option<usize> {
-        None
-    }
-
-    /// Whether its controller confirms a mark later, through the API.
-    fn confirms_later(&self) -> bool {
-        false
-    }
-
-    /// The route's terms unless the configuration sets them. A controller that is notified late may act on a host that is
-    /// well again.
-    fn terms(&self) -> Terms {
-        Terms::default()
-    }
-
-    /// How long the endpoint may be away after a host has failed before that is a problem: the failure itself may have taken
-    /// it away for a while. Marks are retried all the same.
-    fn usually_away(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    /// Warnings at each start: one sentence for each setting that endangers its purpose.
-    fn warnings(&self) -> Vec<String> {
-        Vec::new()
-    }
 
     /// What would keep marks of these hosts from the endpoint. It leaves nothing there. `None` if the endpoint cannot be
     /// asked. `check-config --online` calls it; it ends by itself.
@@ -167,8 +160,14 @@ pub trait Driver: Send + Sync {
 impl fmt::Debug for dyn Driver + '_ {
     /// Shows no secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct(self.kind()).field("endpoint", &self.endpoint()).finish_non_exhaustive()
+        let About { kind, endpoint, .. } = self.about();
+        f.debug_struct(kind).field("endpoint", endpoint).finish_non_exhaustive()
     }
+}
+
+/// The exchange of a driver whose work may end early, with an outcome too.
+pub(crate) fn ends<'a>(work: impl Future<Output = Result<Outcome, Outcome>> + Send + 'a) -> Exchange<'a> {
+    Box::pin(async { work.await.unwrap_or_else(|outcome| outcome) })
 }
 
 /// What a route does for a mark: each step is a delivery of its own, with its own schedule and its own end.
@@ -217,15 +216,6 @@ impl Message<'_> {
 
 /// An exchange in flight.
 pub type Exchange<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
-
-/// A host of the cluster, with both of its names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
-    /// Pacemaker's name.
-    pub node: HostName,
-    /// The name that every route sends.
-    pub fqdn: HostName,
-}
 
 /// Something that would keep marks from an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -298,6 +288,20 @@ impl Outcome {
         }
     }
 
+    /// The same with another failure, unless the message was taken.
+    pub(crate) fn map(self, change: impl FnOnce(Failure) -> Failure) -> Self {
+        match self {
+            Self::Acknowledged { .. } | Self::Accepted { .. } => self,
+            Self::Unreachable(failure) => Self::Unreachable(change(failure)),
+            Self::Retry(failure) => Self::Retry(change(failure)),
+            Self::Refused(failure) => Self::Refused(change(failure)),
+            Self::Rejected(failure) => Self::Rejected(change(failure)),
+            Self::Held(failure) => Self::Held(change(failure)),
+            Self::Unknown(failure) => Self::Unknown(change(failure)),
+            Self::Wait(failure) => Self::Wait(change(failure)),
+        }
+    }
+
     /// The same for a question: unlike a message it can always be repeated.
     pub(crate) fn of_a_question(self) -> Self {
         match self {
@@ -318,9 +322,7 @@ impl Outcome {
     pub(crate) fn left_open(self) -> Self {
         match self {
             Self::Unreachable(failure) => Self::Unknown(failure.sent()),
-            Self::Retry(failure) => Self::Retry(failure.sent()),
-            Self::Refused(failure) => Self::Refused(failure.sent()),
-            other => other,
+            other => other.map(Failure::sent),
         }
     }
 
@@ -377,6 +379,11 @@ impl Failure {
         Self::new("rejected", why)
     }
 
+    /// The same with this address in front of its text.
+    pub(crate) fn at(self, address: &str) -> Self {
+        Self { detail: printable(&format!("{address}: {}", self.detail)), ..self }
+    }
+
     /// The same with this pause, if the endpoint asked for none.
     pub fn or_after(self, pause: Duration) -> Self {
         Self { after: self.after.or(Some(pause)), ..self }
@@ -412,15 +419,6 @@ pub(crate) fn fingerprint(secret: &str) -> String {
 /// A foreign text as it may be shown: on one line, with nothing hidden, cut at [`Failure::DETAIL`] characters.
 pub(crate) fn printable(text: &str) -> String {
     blanked(text).take(Failure::DETAIL).collect()
-}
-
-/// A request that changes something in an OpenStack service.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Request {
-    /// Its method.
-    pub method: Method,
-    /// Its path behind the service's address, with capitals for the variable parts.
-    pub path: &'static str,
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tracing::info;
 
 use crate::driver::{
-    Driver, Exchange, Failure, Kind, Message, Outcome, Step, fingerprint, notifies_return, returns,
+    About, Driver, Exchange, Failure, Kind, Message, Outcome, Step, fingerprint, notifies_return, returns,
 };
 use crate::event::{Event, TimeFormat};
 use crate::program::{self, command};
@@ -44,13 +44,23 @@ pub struct Exec {
     places: Semaphore,
     /// Returns have places of their own: none may take that of a failure.
     places_of_returns: Semaphore,
+    about: About,
 }
 
 impl Exec {
     /// A route that runs this command. The configuration's reader has checked that the program can be trusted.
     pub fn new(options: Options) -> Self {
         let at_once = options.at_once;
-        Self { options, places: Semaphore::new(at_once + 1), places_of_returns: Semaphore::new(at_once) }
+        let (places, places_of_returns) = (Semaphore::new(at_once + 1), Semaphore::new(at_once));
+        // The program alone: an argument may be a secret.
+        let program = options.command.first().cloned().unwrap_or_default();
+        let about = About {
+            steps: returns(options.notifies_return),
+            ends_each: true,
+            at_once: Some(at_once),
+            ..About::new(KIND.word, program, options.timeout)
+        };
+        Self { options, places, places_of_returns, about }
     }
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
@@ -59,7 +69,7 @@ impl Exec {
         let ran = program::run(&self.options.command, &self.line(message), self.options.timeout).await;
         let words = Words::read(&ran.stdout, &ran.stderr);
         if words.is_odd {
-            info!(mark = %message.id, "the standard output of {} is not used: it is not one JSON object of at most 64 KiB", self.endpoint());
+            info!(mark = %message.id, "the standard output of {} is not used: it is not one JSON object of at most 64 KiB", self.about.endpoint);
         }
         answer::outcome(&ran.end, &words)
     }
@@ -80,22 +90,16 @@ fn no_place() -> Failure {
 }
 
 impl Driver for Exec {
-    fn kind(&self) -> &'static str {
-        KIND.word
-    }
-
-    /// The program alone: an argument may be a secret.
-    fn endpoint(&self) -> String {
-        self.options.command.first().cloned().unwrap_or_default()
+    fn about(&self) -> &About {
+        &self.about
     }
 
     /// Its arguments may lead elsewhere.
     fn target(&self) -> String {
+        let program = &self.about.endpoint;
         match self.options.command.get(1..) {
-            Some(arguments @ [_, ..]) => {
-                format!("{} ({})", self.endpoint(), fingerprint(&arguments.join("\0")))
-            }
-            _ => self.endpoint(),
+            Some(arguments @ [_, ..]) => format!("{program} ({})", fingerprint(&arguments.join("\0"))),
+            _ => program.clone(),
         }
     }
 
@@ -103,28 +107,12 @@ impl Driver for Exec {
         Event::of_mark(mark, self.options.time_format).bytes()
     }
 
-    fn further_steps(&self) -> &[Step] {
-        returns(self.options.notifies_return)
-    }
-
     fn return_body(&self, mark: &Mark, _sent: &[u8], returned: Timestamp) -> Vec<u8> {
         Event::of_return(mark, returned, self.options.time_format).bytes()
     }
 
-    fn ends_each(&self) -> bool {
-        true
-    }
-
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
         Event::of_test(id, now, self.options.time_format).bytes()
-    }
-
-    fn limit(&self) -> Duration {
-        self.options.timeout
-    }
-
-    fn at_once(&self) -> Option<usize> {
-        Some(self.options.at_once)
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {

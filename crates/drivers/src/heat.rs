@@ -9,18 +9,18 @@ mod round;
 
 use std::sync::Arc;
 
-use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
-use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
 use site::Section;
-use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Failure, Finding, Kind, Message, Named, Outcome, Step, returns, usable};
+use crate::driver::{
+    About, Check, Driver, Exchange, Failure, Finding, Kind, Message, Outcome, ends, returns, usable,
+};
 use crate::kept::Unusable;
 pub use crate::openstack::ByHost;
-use crate::openstack::{self, ORCHESTRATION, Session, of_session};
+use crate::openstack::{self, ORCHESTRATION, Session};
+use crate::which::Named;
 pub use crate::which::{HostNames, WhichName};
 use body::Stored;
 pub use keys::{Options, Resource, Stack};
@@ -29,10 +29,14 @@ use round::Round;
 /// The driver in the registry.
 pub const KIND: Kind = Kind { word: "heat", configure };
 
+/// How an operator undoes what the driver does.
+const UNDO: &str = "the next update of a stack replaces each of its resources that is marked for {node}; if the host is well, run `openstack stack resource mark unhealthy --reset STACK RESOURCE` for each in CHECK_FAILED whose reason begins with nova-host-alerter, mark";
+
 /// One `heat` route.
 pub struct Heat {
     session: Session,
     options: Options,
+    about: About,
 }
 
 impl Heat {
@@ -42,44 +46,46 @@ impl Heat {
     /// They cannot be used.
     pub fn new(options: Options) -> Result<Self, Unusable> {
         let session = Session::new(options.cloud.clone())?.mainly(ORCHESTRATION);
-        Ok(Self { session, options })
+        let about = About {
+            names: Some(options.host_name.clone()),
+            undo: Some(UNDO.to_owned()),
+            steps: returns(options.unmark),
+            // Heat would replace a healthy resource, and Nova shows who is on the host now, not when it failed.
+            ..session.about(KIND.word, &ORCHESTRATION)
+        };
+        Ok(Self { session, options, about })
     }
 
-    async fn exchange(&self, message: Message<'_>) -> Outcome {
-        let end = Instant::now() + self.session.limit();
-        let Some(stored) = Stored::read(message.body, message.step) else {
-            return Outcome::Rejected(Failure::of_others());
-        };
-        Round::new(&self.session, &self.options, &stored, end).outcome().await
+    async fn exchange(&self, message: Message<'_>) -> Result<Outcome, Outcome> {
+        let stored = Stored::read(message.body, message.step);
+        let stored = stored.ok_or_else(|| Outcome::Rejected(Failure::of_others()))?;
+        Ok(Round::new(self.session.exchange(), &self.options, &stored).outcome().await)
+    }
+
+    /// What a test finds, and each host name that Nova does not know.
+    async fn findings(&self, hosts: &[Named]) -> Vec<Finding> {
+        let mut all = openstack::try_out(self, &self.session, &ORCHESTRATION).await;
+        let exchange = self.session.exchange();
+        let is_asked = all.is_empty() && !self.options.stacks.is_empty();
+        for host in hosts.iter().filter(|_| is_asked) {
+            let known = exchange.is_known(self.options.host_name.of_host(host).as_str()).await;
+            all.extend(known.err().and_then(|outcome| Finding::of_host(host, &outcome)));
+        }
+        all
     }
 }
 
 impl Driver for Heat {
-    of_session!("Heat");
-
-    fn name_there(&self, host: &Named) -> Option<(HostName, String)> {
-        self.options.host_name.there(host)
+    fn about(&self) -> &About {
+        &self.about
     }
 
-    fn undo(&self, host: &Named) -> Option<String> {
-        let node = &host.node;
-        Some(format!(
-            "the next update of a stack replaces each of its resources that is marked for {node}; if the host is well, run `openstack stack resource mark unhealthy --reset STACK RESOURCE` for each in CHECK_FAILED whose reason begins with {}",
-            body::OURS.trim_end()
-        ))
-    }
-
-    /// Heat would replace a healthy resource, and Nova shows who is on the host now, not when it failed.
-    fn terms(&self) -> Terms {
-        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
+    fn target(&self) -> String {
+        self.session.target()
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
         body::of_mark(mark, &self.options.host_name.of(mark))
-    }
-
-    fn further_steps(&self) -> &[Step] {
-        returns(self.options.unmark)
     }
 
     fn return_body(&self, mark: &Mark, _stored: &[u8], _returned: Timestamp) -> Vec<u8> {
@@ -90,20 +96,12 @@ impl Driver for Heat {
         body::of_test(id, now)
     }
 
-    /// What a test finds, and each host name that Nova does not know.
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
-        Box::pin(async {
-            let mut all = openstack::try_out(self, &self.session, &ORCHESTRATION).await;
-            let end = Instant::now() + self.session.limit();
-            let is_asked = all.is_empty() && !self.options.stacks.is_empty();
-            for host in hosts.iter().filter(|_| is_asked) {
-                let name = self.options.host_name.of_host(host);
-                let known = openstack::is_known(&self.session, name.as_str(), end).await;
-                let finding = known.err().as_ref().and_then(Finding::of);
-                all.extend(finding.map(|found| Finding { host: Some(host.node.clone()), ..found }));
-            }
-            Some(all)
-        })
+        Box::pin(async { Some(self.findings(hosts).await) })
+    }
+
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
+        ends(self.exchange(message))
     }
 }
 

@@ -6,7 +6,6 @@ mod keys;
 mod layout;
 mod signature;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,12 +18,12 @@ use site::Section;
 use tokio::sync::Semaphore;
 
 use crate::driver::{
-    Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step, fingerprint, returns,
-    usable,
+    About, Check, Driver, Exchange, Failure, Finding, Kind, Message, Outcome, Step, ends, returns, usable,
 };
 use crate::event::Event;
 use crate::kept::{Kept, Unusable};
 use crate::web::{self, Endpoint, Said, shown};
+use crate::which::Named;
 
 pub use self::credentials::Credentials;
 pub use self::keys::Options;
@@ -48,6 +47,7 @@ pub struct Http {
     endpoint: Endpoint,
     signing_keys: Kept<Arc<[SigningKey]>>,
     bodies: Arc<Semaphore>,
+    about: About,
 }
 
 impl Http {
@@ -63,7 +63,14 @@ impl Http {
             signature::read(&files)
         })?;
         let bodies = Arc::new(Semaphore::new(BODIES));
-        Ok(Self { endpoint, signing_keys, bodies, options })
+        let about = About {
+            secret_file: options.credentials.as_ref().map(|credentials| credentials.file().to_owned()),
+            steps: returns(options.notifies_return),
+            ends_each: true,
+            confirms_later: options.confirmed_within.is_some(),
+            ..About::new(KIND.word, shown(&options.client.url), options.client.timeout)
+        };
+        Ok(Self { endpoint, signing_keys, bodies, options, about })
     }
 
     /// The exchange of one attempt, signed in another way if wanted, and the receiver's own answer: for a check of a
@@ -76,15 +83,22 @@ impl Http {
         self.endpoint.said(self.request(message, signing).headers(authorization)).await
     }
 
-    async fn exchange(&self, message: Message<'_>) -> Outcome {
-        let authorization = match self.authorization() {
-            Ok(authorization) => authorization,
-            Err(failure) => return Outcome::Refused(failure),
-        };
+    async fn exchange(&self, message: Message<'_>) -> Result<Outcome, Outcome> {
+        let authorization = self.authorization().map_err(Outcome::Refused)?;
         match self.request(message, Signing::Right).headers(authorization).send().await {
-            Ok(response) => self.answered(message.step, response).await,
-            Err(error) => self.endpoint.fault(&error).outcome(),
+            Ok(response) => Ok(self.answered(message.step, response).await),
+            Err(error) => Err(self.endpoint.fault(&error).outcome()),
         }
+    }
+
+    /// A question begins nothing at the endpoint.
+    async fn findings(&self) -> Option<Vec<Finding>> {
+        let mut headers = match self.authorization() {
+            Ok(authorization) => authorization,
+            Err(why) => return Some(vec![Finding { host: None, why }]),
+        };
+        headers.extend(self.options.headers.clone());
+        self.endpoint.reach(headers, !self.options.secret_files.is_empty()).await
     }
 
     /// The rest of the body is read beside the mark's way.
@@ -142,67 +156,33 @@ async fn read_out(mut response: Response) {
 }
 
 impl Driver for Http {
-    fn kind(&self) -> &'static str {
-        KIND.word
-    }
-
-    fn secret_file(&self) -> Option<&Path> {
-        self.options.credentials.as_ref().map(Credentials::file)
-    }
-
-    fn endpoint(&self) -> String {
-        self.endpoint.shown()
+    fn about(&self) -> &About {
+        &self.about
     }
 
     /// What is not shown of it may lead elsewhere.
     fn target(&self) -> String {
-        match web::hidden(&self.options.client.url) {
-            Some(hidden) => format!("{} ({})", self.endpoint(), fingerprint(hidden)),
-            None => self.endpoint(),
-        }
+        web::target(&self.options.client.url)
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
         self.options.body.write(Event::of_mark(mark, self.options.time_format))
     }
 
-    fn further_steps(&self) -> &[Step] {
-        returns(self.options.notifies_return)
-    }
-
     fn return_body(&self, mark: &Mark, _sent: &[u8], returned: Timestamp) -> Vec<u8> {
         self.options.body.write(Event::of_return(mark, returned, self.options.time_format))
-    }
-
-    fn ends_each(&self) -> bool {
-        true
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
         self.options.body.write(Event::of_test(id, now, self.options.time_format))
     }
 
-    fn limit(&self) -> Duration {
-        self.endpoint.limit()
-    }
-
-    fn confirms_later(&self) -> bool {
-        self.options.confirmed_within.is_some()
-    }
-
     fn check<'a>(&'a self, _hosts: &'a [Named]) -> Check<'a> {
-        Box::pin(async {
-            let mut headers = match self.authorization() {
-                Ok(authorization) => authorization,
-                Err(why) => return Some(vec![Finding { host: None, why }]),
-            };
-            headers.extend(self.options.headers.clone());
-            self.endpoint.reach(headers, !self.options.secret_files.is_empty()).await
-        })
+        Box::pin(self.findings())
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
-        Box::pin(self.exchange(message))
+        ends(self.exchange(message))
     }
 }
 
@@ -223,7 +203,7 @@ mod tests {
     fn what_people_see_of_an_endpoint_has_no_query() {
         let url = Url::parse("http://127.0.0.1:8080/v1/x?token=s3kr1t").unwrap();
         let driver = Http::new(Options::to(url)).unwrap();
-        assert_eq!(driver.endpoint(), "http://127.0.0.1:8080/v1/x");
+        assert_eq!(driver.about().endpoint, "http://127.0.0.1:8080/v1/x");
         assert!(!format!("{:?}", &driver as &dyn Driver).contains("s3kr1t"));
     }
 }

@@ -15,20 +15,20 @@ mod row;
 mod server;
 mod taint;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
-use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
 use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, Step, returns, usable};
+use crate::driver::{
+    About, Check, Driver, Exchange, Failure, Kind, Message, Outcome, ends, holds, returns, usable,
+};
 use crate::kept::Unusable;
+use crate::which::Named;
 use access::Access;
 pub use access::Kubeconfig;
 use body::Stored;
@@ -49,6 +49,7 @@ const USUALLY_AWAY: Duration = Duration::from_secs(120);
 pub struct Kubernetes {
     access: Access,
     options: Options,
+    about: About,
 }
 
 impl Kubernetes {
@@ -60,7 +61,21 @@ impl Kubernetes {
         let access = Access::new(options.source.clone(), options.timeout)?;
         let namespace = options.namespace.clone().or_else(|| access.site().namespace.clone());
         let options = Options { namespace, ..options };
-        Ok(Self { access, options })
+        let endpoint = format!("Kubernetes at {} ({})", access.shown, options.mode.as_str());
+        let about = About {
+            names: Some(options.host_name.clone()),
+            undo: Some(row(options.mode).undo.to_owned()),
+            secret_file: Some(options.source.file.clone()),
+            // Its bytes are those of the failure.
+            steps: returns(options.clear),
+            // The pods of a host that is well would be deleted, and their volumes attached elsewhere.
+            terms: holds(None),
+            // An API server without its etcd's quorum writes nothing, and a fencing may be what took that away.
+            usually_away: USUALLY_AWAY,
+            warnings: access.warnings(),
+            ..About::new(KIND.word, endpoint, options.timeout)
+        };
+        Ok(Self { access, options, about })
     }
 
     /// For an exchange, or for a check of so many hosts: one question each.
@@ -92,12 +107,8 @@ async fn tried(server: &Server<'_>) -> Result<Outcome, Outcome> {
 }
 
 impl Driver for Kubernetes {
-    fn kind(&self) -> &'static str {
-        KIND.word
-    }
-
-    fn endpoint(&self) -> String {
-        format!("Kubernetes at {} ({})", self.access.shown, self.options.mode.as_str())
+    fn about(&self) -> &About {
+        &self.about
     }
 
     /// A return must find what the failure has made: with another mode or another template it would not.
@@ -109,48 +120,12 @@ impl Driver for Kubernetes {
         format!("{} {}{within}{template}", self.access.site().target(), mode.as_str())
     }
 
-    fn secret_file(&self) -> Option<&Path> {
-        Some(&self.options.source.file)
-    }
-
-    fn name_there(&self, host: &Named) -> Option<(HostName, String)> {
-        self.options.host_name.there(host)
-    }
-
-    fn undo(&self, host: &Named) -> Option<String> {
-        let host = body::lower(&self.options.host_name.of_host(host));
-        Some(row(self.options.mode).undo.replace("{lower}", &host))
-    }
-
-    /// The pods of a host that is well would be deleted, and their volumes attached elsewhere.
-    fn terms(&self) -> Terms {
-        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
-    }
-
     fn body(&self, mark: &Mark) -> Vec<u8> {
         body::of_mark(mark, &self.options.host_name.of(mark), self.options.mode)
     }
 
-    /// Its bytes are those of the failure.
-    fn further_steps(&self) -> &[Step] {
-        returns(self.options.clear)
-    }
-
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
         body::of_test(id, now)
-    }
-
-    fn limit(&self) -> Duration {
-        self.options.timeout
-    }
-
-    /// An API server without its etcd's quorum writes nothing, and a fencing may be what took that away.
-    fn usually_away(&self) -> Duration {
-        USUALLY_AWAY
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.access.warnings()
     }
 
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
@@ -158,7 +133,7 @@ impl Driver for Kubernetes {
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
-        Box::pin(async move { self.exchange(message).await.unwrap_or_else(|outcome| outcome) })
+        ends(self.exchange(message))
     }
 }
 

@@ -39,10 +39,10 @@ mod which;
 /// Files in YAML.
 mod yaml;
 
-pub use driver::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step};
+pub use driver::{About, Check, Driver, Exchange, Failure, Finding, Kind, Message, Outcome, Step};
 pub use kept::{Kept, Seen, Unusable};
 pub use peer::Peer;
-pub use which::{HostNames, WhichName};
+pub use which::{HostNames, Named, WhichName};
 
 /// All drivers.
 pub const KINDS: &[Kind] = &[

@@ -12,33 +12,33 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
-use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
 use reqwest::Method;
 use site::Section;
-use tokio::time::Instant;
 
 use crate::driver::{
-    Check, Driver, Failure, Finding, Kind, Message, Named, Outcome, Request, Step, returns, usable,
+    About, Check, Driver, Exchange, Failure, Finding, Kind, Message, Outcome, Step, ends, holds, returns,
+    usable,
 };
 use crate::kept::Unusable;
-use crate::openstack::{self, Ask, INSTANCE_HA, Session, of_session};
-use answer::{Doubt, Reply};
-use back::Turn;
+use crate::openstack::{self, INSTANCE_HA, Session};
+use crate::web::Ask;
+use crate::which::Named;
+use answer::Reply;
 use body::Stored;
-use lookup::{Host, Hosts, Lookup, too_many};
+use lookup::{Hosts, Lookup, too_many};
 use row::Unseen;
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind { word: "masakari", configure };
 
-static NOTIFY: Request = Request { method: Method::POST, path: "/notifications" };
-static CLEAR: Request = Request { method: Method::PUT, path: "/segments/ID/hosts/ID" };
+/// How an operator undoes what Masakari does.
+const UNDO: &str = "Masakari may evacuate the host (see `openstack notification list`), disables its nova-compute and sets maintenance; if the host is well, run `openstack compute service set --enable {host} nova-compute` and `openstack segment host update --on_maintenance False SEGMENT {host}`";
 
-/// Masakari fails a notification that is older (`notifications_expired_interval`).
+/// Masakari would disable and evacuate a host that is well. It fails a notification that is older
+/// (`notifications_expired_interval`).
 const STALE: Duration = Duration::from_secs(86_400);
 
 /// What a `masakari` route is made of.
@@ -63,6 +63,7 @@ impl Options {
 pub struct Masakari {
     session: Session,
     options: Options,
+    about: About,
 }
 
 impl Masakari {
@@ -71,108 +72,92 @@ impl Masakari {
     /// # Errors
     /// They cannot be used.
     pub fn new(options: Options) -> Result<Self, Unusable> {
-        Ok(Self { session: Session::new(options.cloud.clone())?, options })
+        let session = Session::new(options.cloud.clone())?;
+        let about = About {
+            names: Some(options.host_name.clone()),
+            undo: Some(UNDO.to_owned()),
+            // Its bytes are those of the notification that it concerns.
+            steps: returns(options.clear_maintenance),
+            terms: holds(Some(STALE)),
+            ..session.about(KIND.word, &INSTANCE_HA)
+        };
+        Ok(Self { session, options, about })
     }
 
-    async fn exchange(&self, message: Message<'_>) -> Outcome {
-        let end = Instant::now() + self.session.limit();
+    async fn exchange(&self, message: Message<'_>) -> Result<Outcome, Outcome> {
+        let lookup = Lookup(self.session.exchange());
         match (message.step, Stored::read(message.body)) {
-            (Step::Failure, stored) => self.send(message, stored, end).await,
-            (_, None) => Outcome::Rejected(Failure::of_others()),
-            (Step::Return, Some(stored)) => {
-                self.end_maintenance(&stored, end).await.unwrap_or_else(Unseen::outcome)
-            }
+            (Step::Failure, stored) => send(lookup, message, stored.as_ref()).await,
+            (Step::Return, Some(stored)) => end_maintenance(lookup, &stored).await,
+            (Step::Return, None) => Err(Outcome::Rejected(Failure::of_others())),
         }
     }
 
-    async fn send(&self, message: Message<'_>, stored: Option<Stored>, end: Instant) -> Outcome {
-        let answer = match self.session.send(&INSTANCE_HA, &notification(message.body), end).await {
-            Ok(answer) => answer,
-            Err(outcome) => return outcome,
-        };
-        match answer::reply(&answer, stored.as_ref()) {
-            Reply::Ended(outcome) => outcome,
-            Reply::Doubt(doubt) => self.settle(doubt, stored, message.ambiguous > 0, end).await,
+    /// Masakari's entry of each host, if it shows them, after the outcome of a notification of a host that does not exist.
+    async fn findings(&self, hosts: &[Named]) -> Vec<Finding> {
+        let mut all = openstack::try_out(self, &self.session, &INSTANCE_HA).await;
+        // Masakari may show hosts though it takes no notification: one role is not the other.
+        if all.iter().any(|finding| finding.why.kind != "forbidden") {
+            return all;
         }
-    }
-
-    /// Asks whether Masakari has this very notification.
-    async fn settle(
-        &self,
-        doubt: Doubt,
-        stored: Option<Stored>,
-        was_ambiguous: bool,
-        end: Instant,
-    ) -> Outcome {
-        let found = match stored {
-            Some(stored) => Lookup::new(&self.session, end).find(&stored).await,
-            None => Ok(None),
-        };
-        answer::settle(doubt, found, was_ambiguous)
-    }
-
-    /// The host is back: ends the maintenance that its notification caused.
-    async fn end_maintenance(&self, stored: &Stored, end: Instant) -> Result<Outcome, Unseen> {
-        let lookup = Lookup::new(&self.session, end);
-        let Some(host) = lookup.host(&stored.host).await? else {
-            let says = format!(
-                "host {} is in no segment of Masakari any more: add it again if it belongs there",
-                stored.host
-            );
-            return Ok(Outcome::Rejected(Failure::new("unknown-host", &says)));
-        };
-        let rows = lookup.since(&host, stored).await?;
-        match back::turn(&host, &rows, stored, Timestamp::now()) {
-            Turn::Ended(outcome) => Ok(outcome),
-            Turn::Clear => Ok(self.clear(&host, end).await),
+        let (lookup, names) = (Lookup(self.session.exchange()), &self.options.host_name);
+        if let Err(unseen) = lookup.notifications().await {
+            all.extend(Finding::of(&unseen.outcome()));
         }
-    }
-
-    async fn clear(&self, host: &Host, end: Instant) -> Outcome {
-        let path = format!("/segments/{}/hosts/{}", host.segment.uuid, host.uuid);
-        let ask = Ask::write(&CLEAR, &path, back::CLEARED);
-        match self.session.send(&INSTANCE_HA, &ask, end).await {
-            Ok(answer) => back::cleared(&answer, host),
-            Err(outcome) => outcome,
+        match lookup.all().await {
+            Ok(known) => all.extend(hosts.iter().filter_map(|host| of_host(names, host, hosts, &known))),
+            Err(unseen) => all.extend(Finding::of(&unseen.outcome())),
         }
+        all
     }
 }
 
-/// In the oldest version: it is the same in all.
-fn notification(body: &[u8]) -> Ask<'_> {
-    Ask::write(&NOTIFY, NOTIFY.path, body)
+/// In the oldest version: it is the same in all. In doubt Masakari is asked whether it has this very notification.
+async fn send(lookup: Lookup<'_>, message: Message<'_>, stored: Option<&Stored>) -> Result<Outcome, Outcome> {
+    let answer =
+        lookup.0.send(&INSTANCE_HA, &Ask::write(&Method::POST, "/notifications", message.body)).await?;
+    Ok(match (answer::reply(&answer, stored), stored) {
+        (Reply::Ended(outcome), _) => outcome,
+        (Reply::Doubt(doubt), Some(stored)) => {
+            answer::settle(doubt, lookup.find(stored).await, message.ambiguous > 0)
+        }
+        (Reply::Doubt(doubt), None) => answer::settle(doubt, Ok(None), message.ambiguous > 0),
+    })
+}
+
+/// The host is back: ends the maintenance that its notification caused.
+async fn end_maintenance(lookup: Lookup<'_>, stored: &Stored) -> Result<Outcome, Outcome> {
+    let Some(host) = lookup.host(&stored.host).await.map_err(Unseen::outcome)? else {
+        let says = format!(
+            "host {} is in no segment of Masakari any more: add it again if it belongs there",
+            stored.host
+        );
+        return Ok(Outcome::Rejected(Failure::new("unknown-host", &says)));
+    };
+    let rows = lookup.since(&host, stored).await.map_err(Unseen::outcome)?;
+    if let Some(ended) = back::ended(&host, &rows, stored, Timestamp::now()) {
+        return Ok(ended);
+    }
+    let path = format!("/segments/{}/hosts/{}", host.segment.uuid, host.uuid);
+    let answer = lookup.0.send(&INSTANCE_HA, &Ask::write(&Method::PUT, &path, back::CLEARED)).await?;
+    Ok(back::cleared(&answer, &host))
 }
 
 impl Driver for Masakari {
-    of_session!("Masakari");
-
-    fn name_there(&self, host: &Named) -> Option<(HostName, String)> {
-        self.options.host_name.there(host)
+    fn about(&self) -> &About {
+        &self.about
     }
 
-    fn undo(&self, host: &Named) -> Option<String> {
-        let host = self.options.host_name.of_host(host);
-        Some(format!(
-            "Masakari may evacuate the host (see `openstack notification list`), disables its nova-compute and sets maintenance; if the host is well, run `openstack compute service set --enable {host} nova-compute` and `openstack segment host update --on_maintenance False SEGMENT {host}`"
-        ))
-    }
-
-    /// Masakari would disable and evacuate a host that is well. It fails a notification that is older than a day.
-    fn terms(&self) -> Terms {
-        Terms { if_returned: IfReturned::Hold, stale_after: Some(STALE), ..Terms::default() }
+    fn target(&self) -> String {
+        self.session.target()
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
-        body::of_mark(&self.options.host_name.of(mark), mark.generated_time, &[])
+        self.body_after(mark, &[])
     }
 
     fn body_after(&self, mark: &Mark, earlier: &[Timestamp]) -> Vec<u8> {
         body::of_mark(&self.options.host_name.of(mark), mark.generated_time, earlier)
-    }
-
-    /// Its bytes are those of the notification that it concerns.
-    fn further_steps(&self) -> &[Step] {
-        returns(self.options.clear_maintenance)
     }
 
     fn test_body(&self, _id: &MarkId, now: Timestamp) -> Vec<u8> {
@@ -180,50 +165,24 @@ impl Driver for Masakari {
     }
 
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
-        Box::pin(async {
-            let tried = openstack::try_out(self, &self.session, &INSTANCE_HA).await;
-            Some(findings(tried, &self.session, &self.options.host_name, hosts).await)
-        })
+        Box::pin(async { Some(self.findings(hosts).await) })
+    }
+
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
+        ends(self.exchange(message))
     }
 }
 
 /// Reads `[masakari.NAME]`.
 fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
-    let options = read(table);
-    if !table.is_sound() {
-        return None;
-    }
-    usable(table, Masakari::new(options))
-}
-
-fn read(table: &mut Section<'_, '_>) -> Options {
     let cloud = openstack::read_options(table);
     let host_name = HostNames::read(table);
     let words = [("leave", false), ("clear-maintenance", true)];
     let clear_maintenance = table.choice("when-returned", &words).unwrap_or(false);
-    Options { cloud, host_name, clear_maintenance }
-}
-
-/// Masakari's entry of each host, if it shows them, after the outcome of a notification of a host that does not exist.
-async fn findings(
-    mut all: Vec<Finding>,
-    session: &Session,
-    names: &HostNames,
-    hosts: &[Named],
-) -> Vec<Finding> {
-    // Masakari may show hosts though it takes no notification: one role is not the other.
-    if all.iter().any(|finding| finding.why.kind != "forbidden") {
-        return all;
+    if !table.is_sound() {
+        return None;
     }
-    let lookup = Lookup::new(session, Instant::now() + session.limit());
-    if let Err(unseen) = lookup.notifications().await {
-        all.extend(Finding::of(&unseen.outcome()));
-    }
-    match lookup.all().await {
-        Ok(known) => all.extend(hosts.iter().filter_map(|host| of_host(names, host, hosts, &known))),
-        Err(unseen) => all.extend(Finding::of(&unseen.outcome())),
-    }
-    all
+    usable(table, Masakari::new(Options { cloud, host_name, clear_maintenance }))
 }
 
 fn of_host(names: &HostNames, host: &Named, hosts: &[Named], known: &Hosts) -> Option<Finding> {

@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use marks::id::MarkId;
 use marks::mark::Mark;
-use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
 use reqwest::Method;
 use site::Section;
-use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Failure, Kind, Message, Named, Outcome, Request, usable};
+use crate::driver::{About, Check, Driver, Exchange, Failure, Kind, Message, Outcome, ends, usable};
 use crate::kept::Unusable;
-use crate::openstack::{self, Ask, Session, WORKFLOW, of_session};
+use crate::openstack::{self, Session, WORKFLOW};
+use crate::web::Ask;
+use crate::which::Named;
 use body::{Stored, Workflow};
 pub use input::{Input, Template};
 pub use keys::Options;
@@ -25,13 +25,15 @@ pub use keys::Options;
 /// The driver in the registry.
 pub const KIND: Kind = Kind { word: "mistral", configure };
 
-static START: Request = Request { method: Method::POST, path: "/executions" };
+/// How an operator undoes what Mistral does.
+const UNDO: &str = "Mistral may run the workflow: see `openstack workflow execution list`, and end it with `openstack workflow execution update --state CANCELLED MARK`";
 
 /// One `mistral` route.
 pub struct Mistral {
     session: Session,
     workflow: Workflow,
     options: Options,
+    about: About,
 }
 
 impl Mistral {
@@ -41,55 +43,35 @@ impl Mistral {
     /// They cannot be used.
     pub fn new(options: Options) -> Result<Self, Unusable> {
         let workflow = Workflow::of(options.workflow.clone(), options.namespace.clone());
-        Ok(Self { session: Session::new(options.cloud.clone())?, workflow, options })
+        let session = Session::new(options.cloud.clone())?;
+        // A workflow that evacuates the host could start instances a second time that run there again.
+        let usual = session.about(KIND.word, &WORKFLOW);
+        let endpoint = format!("workflow {} in {}", workflow.shown(), usual.endpoint);
+        let about = About { endpoint, undo: Some(UNDO.to_owned()), ..usual };
+        Ok(Self { session, workflow, options, about })
     }
 
-    async fn exchange(&self, message: Message<'_>) -> Outcome {
-        let end = Instant::now() + self.session.limit();
-        match Stored::read(message.body) {
-            Some(stored) if stored.test => self.find(&stored.workflow, end).await,
-            Some(stored) => self.start(&stored, message.body, end).await,
-            None => Outcome::Rejected(Failure::of_others()),
+    async fn exchange(&self, message: Message<'_>) -> Result<Outcome, Outcome> {
+        let stored = Stored::read(message.body).ok_or_else(|| Outcome::Rejected(Failure::of_others()))?;
+        let exchange = self.session.exchange();
+        // Whether the workflow exists; this starts nothing.
+        if stored.test {
+            let (path, query) = (stored.workflow.path(), stored.workflow.query());
+            return Ok(answer::found(&exchange.send(&WORKFLOW, &Ask::get(&path, &query)).await?));
         }
-    }
-
-    async fn start(&self, stored: &Stored, body: &[u8], end: Instant) -> Outcome {
-        let ask = Ask::write(&START, START.path, body);
-        match self.session.send(&WORKFLOW, &ask, end).await {
-            Ok(answer) => answer::started(&answer, &stored.id),
-            Err(outcome) => outcome,
-        }
-    }
-
-    /// Whether the workflow exists; this starts nothing.
-    async fn find(&self, workflow: &Workflow, end: Instant) -> Outcome {
-        let (path, query) = (workflow.path(), workflow.query());
-        let ask = Ask::get(&path, &query);
-        match self.session.send(&WORKFLOW, &ask, end).await {
-            Ok(answer) => answer::found(&answer),
-            Err(outcome) => outcome,
-        }
+        let answer =
+            exchange.send(&WORKFLOW, &Ask::write(&Method::POST, "/executions", message.body)).await?;
+        Ok(answer::started(&answer, &stored.id))
     }
 }
 
 impl Driver for Mistral {
-    fn endpoint(&self) -> String {
-        format!("workflow {} in Mistral of {}", self.workflow.shown(), self.session.shown())
+    fn about(&self) -> &About {
+        &self.about
     }
 
-    of_session!();
-
-    fn undo(&self, host: &Named) -> Option<String> {
-        let _all_of_them = host;
-        Some(
-            "Mistral may run the workflow: see `openstack workflow execution list`, and end it with `openstack workflow execution update --state CANCELLED MARK`"
-                .to_owned(),
-        )
-    }
-
-    /// A workflow that evacuates the host could start instances a second time that run there again.
-    fn terms(&self) -> Terms {
-        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
+    fn target(&self) -> String {
+        self.session.target()
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
@@ -100,9 +82,12 @@ impl Driver for Mistral {
         body::of_test(id, &self.workflow)
     }
 
-    fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
-        let _asked_for_none = hosts;
+    fn check<'a>(&'a self, _hosts: &'a [Named]) -> Check<'a> {
         Box::pin(async { Some(openstack::try_out(self, &self.session, &WORKFLOW).await) })
+    }
+
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
+        ends(self.exchange(message))
     }
 }
 

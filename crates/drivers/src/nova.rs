@@ -8,32 +8,28 @@ mod service;
 
 use std::sync::Arc;
 
-use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
-use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
 use reqwest::Method;
 use site::Section;
-use tokio::time::Instant;
 
 use crate::driver::{
-    Check, Driver, Failure, Finding, Kind, Message, Named, Outcome, Request, Step, returns, usable,
+    About, Check, Driver, Exchange, Failure, Finding, Kind, Message, Outcome, ends, returns, usable,
 };
+use crate::event::bytes;
 use crate::kept::Unusable;
-use crate::openstack::{self, Ask, COMPUTE, Session, of_session};
-use crate::web::Answer;
-use crate::which::HostNames;
+use crate::openstack::{self, COMPUTE, Session};
+use crate::web::Ask;
+use crate::which::{HostNames, Named};
 use answer::List;
 use body::Stored;
 use change::Change;
 pub use seen::{Seen, Services};
-use service::{BINARY, Service, VERSION};
+use service::{BINARY, VERSION};
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind { word: "nova", configure };
-
-static CHANGE: Request = Request { method: Method::PUT, path: "/os-services/ID" };
 
 /// What a `nova` route is made of.
 #[derive(Clone, Debug)]
@@ -52,6 +48,7 @@ pub struct Options {
 pub struct Nova {
     session: Session,
     options: Options,
+    about: About,
 }
 
 impl Nova {
@@ -60,96 +57,87 @@ impl Nova {
     /// # Errors
     /// They cannot be used.
     pub fn new(options: Options) -> Result<Self, Unusable> {
-        Ok(Self { session: Session::new(options.cloud.clone())?, options })
+        let session = Session::new(options.cloud.clone())?;
+        let about = About {
+            names: Some(options.host_name.clone()),
+            undo: Some(undo(options.disabled_reason.is_some())),
+            steps: returns(options.up_when_returned),
+            // Instances of a host that is well could be started a second time.
+            ..session.about(KIND.word, &COMPUTE)
+        };
+        Ok(Self { session, options, about })
     }
 
     fn body_of(&self, mark: &Mark, forced_down: bool) -> Vec<u8> {
-        body::of_mark(
-            mark,
-            &self.options.host_name.of(mark),
-            forced_down,
-            self.options.disabled_reason.as_deref(),
-        )
+        let Options { host_name, disabled_reason, .. } = &self.options;
+        body::of_mark(mark, &host_name.of(mark), forced_down, disabled_reason.as_deref())
     }
 
-    async fn exchange(&self, message: Message<'_>) -> Outcome {
-        let end = Instant::now() + self.session.limit();
-        let Some(stored) = Stored::read(message.body) else {
-            return Outcome::Rejected(Failure::of_others());
-        };
-        let list = match seen::services(&self.session, &seen::of_host(&stored.host), end).await {
-            Ok(list) => list,
-            Err(outcome) => return outcome,
-        };
+    async fn exchange(&self, message: Message<'_>) -> Result<Outcome, Outcome> {
+        let stored = Stored::read(message.body).ok_or_else(|| Outcome::Rejected(Failure::of_others()))?;
+        let exchange = self.session.exchange();
+        let list = seen::services(exchange, &seen::of_host(&stored.host)).await?;
         if stored.is_test() {
-            return Outcome::Acknowledged { reference: None };
+            return Ok(Outcome::Acknowledged { reference: None });
         }
-        match answer::the_one(list.of(&stored.host)) {
-            Ok(service) => self.change(&stored, &service, end).await,
-            Err(outcome) => outcome,
+        let service = answer::the_one(list.of(&stored.host))?;
+        let change = Change::of(&stored, &service);
+        if change.is_nothing() {
+            return Ok(answer::left(&service, &stored.host, &change));
+        }
+        let (path, body) = (format!("/os-services/{}", service.id), bytes(&change));
+        let ask = Ask::write(&Method::PUT, &path, &body).in_version(Some(VERSION));
+        let answer = exchange.send(&COMPUTE, &ask).await?;
+        Ok(answer::changed(&answer, &service, &stored.host, &change))
+    }
+
+    /// What would fail, and each host that Nova would not find.
+    async fn findings(&self, hosts: &[Named]) -> Vec<Finding> {
+        let all = openstack::try_out(self, &self.session, &COMPUTE).await;
+        if !all.is_empty() || hosts.is_empty() {
+            return all;
+        }
+        match seen::services(self.session.exchange(), &[("binary", BINARY)]).await {
+            Ok(list) => hosts.iter().filter_map(|host| self.finding(&list, host, hosts)).collect(),
+            Err(outcome) => Finding::of(&outcome).into_iter().collect(),
         }
     }
 
     fn finding(&self, list: &List, host: &Named, hosts: &[Named]) -> Option<Finding> {
         let name = self.options.host_name.of_host(host);
-        let why = match answer::the_one(list.of(name.as_str())).err()?.failure()?.clone() {
-            Failure { kind: answer::UNKNOWN_HOST, .. } => {
+        let outcome = answer::the_one(list.of(name.as_str())).err()?;
+        let outcome = outcome.map(|why| match why.kind {
+            answer::UNKNOWN_HOST => {
                 let advice = self.options.host_name.advice(host, hosts, &list.hosts());
                 Failure::new(answer::UNKNOWN_HOST, &format!("Nova has no nova-compute on {name}: {advice}"))
             }
-            why => why,
-        };
-        Some(Finding { host: Some(host.node.clone()), why })
-    }
-
-    async fn change(&self, stored: &Stored, service: &Service, end: Instant) -> Outcome {
-        let change = Change::of(stored, service);
-        if change.is_nothing() {
-            return answer::left(service, &stored.host, &change);
-        }
-        match self.put(&service.id, &change.bytes(), end).await {
-            Ok(answer) => answer::changed(&answer, service, &stored.host, &change),
-            Err(outcome) => outcome,
-        }
-    }
-
-    async fn put(&self, id: &str, body: &[u8], end: Instant) -> Result<Answer, Outcome> {
-        let path = format!("/os-services/{id}");
-        let ask = Ask::write(&CHANGE, &path, body).in_version(Some(VERSION));
-        self.session.send(&COMPUTE, &ask, end).await
+            _ => why,
+        });
+        Finding::of_host(host, &outcome)
     }
 }
 
+fn undo(disables: bool) -> String {
+    let disabled =
+        format!(", and if its disabled reason names {}, again with --enable instead of --up", body::WHO);
+    format!(
+        "Nova may have its nova-compute forced down; if the host is well, run `{}`{}",
+        answer::up("{host}"),
+        if disables { disabled } else { String::new() }
+    )
+}
+
 impl Driver for Nova {
-    of_session!("Nova");
-
-    fn name_there(&self, host: &Named) -> Option<(HostName, String)> {
-        self.options.host_name.there(host)
+    fn about(&self) -> &About {
+        &self.about
     }
 
-    fn undo(&self, host: &Named) -> Option<String> {
-        let host = self.options.host_name.of_host(host);
-        let disabled = self.options.disabled_reason.as_ref().map(|_| {
-            format!(", and if its disabled reason names {}, again with --enable instead of --up", body::WHO)
-        });
-        Some(format!(
-            "Nova may have its nova-compute forced down; if the host is well, run `{}`{}",
-            answer::up(host.as_str()),
-            disabled.unwrap_or_default()
-        ))
-    }
-
-    /// Instances of a host that is well could be started a second time.
-    fn terms(&self) -> Terms {
-        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
+    fn target(&self) -> String {
+        self.session.target()
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
         self.body_of(mark, true)
-    }
-
-    fn further_steps(&self) -> &[Step] {
-        returns(self.options.up_when_returned)
     }
 
     /// If the route was another one when the host failed, the change is unknown: this acts as if this route had made it.
@@ -161,19 +149,12 @@ impl Driver for Nova {
         body::of_test(id, now)
     }
 
-    /// What would fail, and each host that Nova would not find.
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
-        Box::pin(async {
-            let all = openstack::try_out(self, &self.session, &COMPUTE).await;
-            if !all.is_empty() || hosts.is_empty() {
-                return Some(all);
-            }
-            let end = Instant::now() + self.session.limit();
-            Some(match seen::services(&self.session, &[("binary", BINARY)], end).await {
-                Ok(list) => hosts.iter().filter_map(|host| self.finding(&list, host, hosts)).collect(),
-                Err(outcome) => Finding::of(&outcome).into_iter().collect(),
-            })
-        })
+        Box::pin(async { Some(self.findings(hosts).await) })
+    }
+
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
+        ends(self.exchange(message))
     }
 }
 

@@ -7,40 +7,40 @@ mod keys;
 use std::sync::Arc;
 use std::time::Duration;
 
-use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
-use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
 use reqwest::Method;
 use serde_json::Value;
 use site::Section;
-use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Failure, Kind, Message, Named, Outcome, Request, usable};
+use crate::driver::{About, Check, Driver, Exchange, Failure, Kind, Message, Outcome, ends, holds, usable};
 use crate::kept::Unusable;
 pub use crate::openstack::ByHost;
-use crate::openstack::{
-    self, Ask, CLUSTERING, Place, Session, ask_for, is_known, is_uuid, of_session, place_of,
-};
+use crate::openstack::{self, CLUSTERING, Place, Session, is_uuid};
+use crate::web::Ask;
+use crate::which::Named;
 pub use crate::which::{HostNames, WhichName};
 use answer::Seen;
+use body::{NODE, Stored, Whose};
 pub use body::{Operation, Recovery};
-use body::{Stored, Whose};
 pub use keys::{Options, Targets};
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind { word: "senlin", configure };
 
-static RECOVER: Request = Request { method: Method::POST, path: "/{nodes,clusters}/ID/actions" };
-
 /// After this time Senlin or a person may have recovered the host's nodes in another way.
 const STALE: Duration = Duration::from_secs(86_400);
+
+/// How an operator undoes what Senlin does.
+const UNDO: &str =
+    "Senlin may recover what ran there, which cannot be undone: see `openstack cluster action list`";
 
 /// One `senlin` route.
 pub struct Senlin {
     session: Session,
     options: Options,
+    about: About,
 }
 
 impl Senlin {
@@ -49,35 +49,48 @@ impl Senlin {
     /// # Errors
     /// They cannot be used.
     pub fn new(options: Options) -> Result<Self, Unusable> {
-        Ok(Self { session: Session::new(options.cloud.clone())?.mainly(CLUSTERING), options })
+        let session = Session::new(options.cloud.clone())?.mainly(CLUSTERING);
+        let about = About {
+            names: Some(options.host_name.clone()),
+            undo: Some(UNDO.to_owned()),
+            // A node that is well again would be recovered once more, and lose its data.
+            terms: holds(Some(STALE)),
+            ..session.about(KIND.word, &CLUSTERING)
+        };
+        Ok(Self { session, options, about })
     }
 
-    async fn exchange(&self, message: Message<'_>) -> Outcome {
-        let end = Instant::now() + self.session.limit();
-        let Some(stored) = Stored::read(message.body) else { return Outcome::Rejected(Failure::of_others()) };
-        match self.recover_all(&stored, end).await {
-            Ok(actions) => answer::acknowledged(&actions),
-            Err(outcome) => outcome,
-        }
+    async fn exchange(&self, message: Message<'_>) -> Result<Outcome, Outcome> {
+        let stored = Stored::read(message.body).ok_or_else(|| Outcome::Rejected(Failure::of_others()))?;
+        let (whose, all) = self.options.targets.all();
+        let work = Work { exchange: self.session.exchange(), whose, stored: &stored };
+        Ok(answer::acknowledged(&work.recover_all(&all.of(stored.node().as_ref())).await?))
     }
+}
 
+/// One message, and the kind of its targets.
+struct Work<'a> {
+    exchange: openstack::Exchange<'a>,
+    whose: Whose,
+    stored: &'a Stored,
+}
+
+impl Work<'_> {
     /// One after the other: if this is cut off, the next attempt finds the actions that were begun. If one of the targets
     /// does not exist, none is begun.
-    async fn recover_all(&self, stored: &Stored, end: Instant) -> Result<Vec<String>, Outcome> {
-        let (whose, all) = self.options.targets.all();
-        let targets = all.of(stored.node.as_ref());
+    async fn recover_all(&self, targets: &[&String]) -> Result<Vec<String>, Outcome> {
         let mut wishes = Vec::new();
         for id in targets {
-            wishes.push((id, self.state_of(whose, id, stored, end).await?));
+            wishes.push((id, self.state_of(id).await?));
         }
         if wishes.iter().any(|(_, seen)| *seen == Seen::Elsewhere) {
-            is_known(&self.session, &stored.host, end).await?;
+            self.exchange.is_known(&self.stored.host).await?;
         }
         let mut actions = Vec::new();
-        for (id, seen) in wishes.into_iter().filter(|_| !stored.is_test()) {
+        for (id, seen) in wishes.into_iter().filter(|_| !self.stored.is_test()) {
             actions.extend(match seen {
                 Seen::Begun(action) => Some(action),
-                Seen::Idle => Some(match self.recover(whose, id, stored, end).await {
+                Seen::Idle => Some(match self.recover(id).await {
                     // What was begun stays begun, whatever happened to the next one.
                     Err(outcome) if !actions.is_empty() => return Err(outcome.left_open()),
                     answer => answer?,
@@ -90,64 +103,45 @@ impl Senlin {
 
     /// A repetition would recover a node twice and lose what the first recovery made: so a recovery is searched for
     /// first.
-    async fn state_of(&self, whose: Whose, id: &str, stored: &Stored, end: Instant) -> Result<Seen, Outcome> {
-        let path = format!("/{}/{id}", whose.path());
-        let there = ask_for(&self.session, &CLUSTERING, (&path, &[]), whose.key(), end).await?;
-        let there = there.ok_or_else(|| answer::no_such(whose, id))?;
-        let query = [("target", id), ("action", whose.action())];
-        let actions = ask_for(&self.session, &CLUSTERING, ("/actions", &query), "actions", end).await?;
+    async fn state_of(&self, id: &str) -> Result<Seen, Outcome> {
+        let Self { exchange, whose, stored } = self;
+        let path = format!("/{}/{id}", whose.path);
+        let there = exchange.get(&CLUSTERING, (&path, &[]), whose.key).await?;
+        let there = there.ok_or_else(|| answer::no_such(*whose, id))?;
+        let query = [("target", id), ("action", whose.action)];
+        let actions = exchange.get(&CLUSTERING, ("/actions", &query), "actions").await?;
         match answer::seen(stored, &there, &actions.unwrap_or_default())? {
-            Seen::Idle if whose == Whose::Node && !stored.is_test() => {
-                self.idle(id, &there, stored, end).await
-            }
+            Seen::Idle if *whose == NODE && !stored.is_test() => self.idle(id, &there).await,
             seen => Ok(seen),
         }
     }
 
     /// The configuration names a node's host, which is true until its server moves: recovering a node that is well
     /// elsewhere would destroy it. In a cluster Senlin recovers no active node.
-    async fn idle(&self, id: &str, node: &Value, stored: &Stored, end: Instant) -> Result<Seen, Outcome> {
+    async fn idle(&self, id: &str, node: &Value) -> Result<Seen, Outcome> {
         let server =
             node["physical_id"].as_str().filter(|id| is_uuid(id)).ok_or_else(|| answer::no_server(id))?;
-        match place_of(&self.session, server, &stored.host, end).await? {
+        match self.exchange.place_of(server, &self.stored.host).await? {
             Place::There => Ok(Seen::Idle),
             Place::Elsewhere => Ok(Seen::Elsewhere),
             Place::Unknown => Err(answer::no_server(id)),
         }
     }
 
-    async fn recover(
-        &self,
-        whose: Whose,
-        id: &str,
-        stored: &Stored,
-        end: Instant,
-    ) -> Result<String, Outcome> {
-        let (path, body) = (format!("/{}/{id}/actions", whose.path()), stored.request());
-        let ask = Ask::write(&RECOVER, &path, &body).in_version(stored.version.as_deref());
-        let answer = self.session.send(&CLUSTERING, &ask, end).await?;
-        answer::begun(whose, id, &answer)
+    async fn recover(&self, id: &str) -> Result<String, Outcome> {
+        let (path, body) = (format!("/{}/{id}/actions", self.whose.path), self.stored.request());
+        let ask = Ask::write(&Method::POST, &path, &body).in_version(self.stored.version.as_deref());
+        answer::begun(self.whose, id, &self.exchange.send(&CLUSTERING, &ask).await?)
     }
 }
 
 impl Driver for Senlin {
-    of_session!("Senlin");
-
-    fn name_there(&self, host: &Named) -> Option<(HostName, String)> {
-        self.options.host_name.there(host)
+    fn about(&self) -> &About {
+        &self.about
     }
 
-    fn undo(&self, host: &Named) -> Option<String> {
-        let _all_of_them = host;
-        Some(
-            "Senlin may recover what ran there, which cannot be undone: see `openstack cluster action list`"
-                .to_owned(),
-        )
-    }
-
-    /// A node that is well again would be recovered once more, and lose its data.
-    fn terms(&self) -> Terms {
-        Terms { if_returned: IfReturned::Hold, stale_after: Some(STALE), ..Terms::default() }
+    fn target(&self) -> String {
+        self.session.target()
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
@@ -158,9 +152,12 @@ impl Driver for Senlin {
         body::of_test(now)
     }
 
-    fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
-        let _asked_for_none = hosts;
+    fn check<'a>(&'a self, _hosts: &'a [Named]) -> Check<'a> {
         Box::pin(async { Some(openstack::try_out(self, &self.session, &CLUSTERING).await) })
+    }
+
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
+        ends(self.exchange(message))
     }
 }
 

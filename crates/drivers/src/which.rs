@@ -6,10 +6,17 @@ use marks::host::HostName;
 use marks::mark::Mark;
 use site::Section;
 
-use crate::driver::Named;
-
 /// What to set if a service does not know a host by the name that was sent.
 pub(crate) const ADVICE: &str = "set host-name, or the host's name in host-names";
+
+/// A host of the cluster, with both of its names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Pacemaker's name.
+    pub node: HostName,
+    /// The name that every route sends.
+    pub fqdn: HostName,
+}
 
 /// Which of a host's names is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,10 +40,6 @@ impl WhichName {
             Self::Short => host.fqdn.without_domain(),
             Self::Node => host.node.clone(),
         }
-    }
-
-    fn word(self) -> &'static str {
-        Self::WORDS.iter().find(|(_, which)| *which == self).map_or("", |(word, _)| word)
     }
 }
 
@@ -116,9 +119,8 @@ impl HostNames {
             let name = |host: &Named| Self { usual: *which, ..self.clone() }.of_host(host);
             name(host).as_str() == there && hosts.iter().all(|host| known.contains(name(host).as_str()))
         };
-        let words = [WhichName::Fqdn, WhichName::Short, WhichName::Node];
-        match words.iter().find(|which| fits(which)) {
-            Some(which) => format!("if it is {there} there, set host-name = \"{}\"", which.word()),
+        match WhichName::WORDS.iter().find(|(_, which)| fits(which)) {
+            Some((word, _)) => format!("if it is {there} there, set host-name = \"{word}\""),
             None => {
                 format!("if it is {there} there, set \"{}\" = \"{there}\" in [{}]", host.node, self.table)
             }

@@ -127,8 +127,8 @@ fn an_object_ends_with_the_return_of_its_host(cluster: &mut Cluster) -> anyhow::
     );
     // With `leave` there is no such step.
     let keeps = stage(cluster, "when-returned = \"leave\"")?;
-    ensure!(keeps.driver.further_steps().is_empty(), "{:?}", keeps.driver.further_steps());
-    ensure!(!sender.driver.further_steps().is_empty());
+    ensure!(keeps.driver.about().steps.is_empty(), "{:?}", keeps.driver.about().steps);
+    ensure!(!sender.driver.about().steps.is_empty());
     Ok(())
 }
 

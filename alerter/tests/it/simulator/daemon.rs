@@ -21,7 +21,7 @@ use alerter::policy::steer;
 use alerter::probes::Conclusion;
 use alerter::state::Shared;
 use drivers::event::{Event, TimeFormat};
-use drivers::{Driver, Exchange, Failure, Kind, Message, Outcome, Peer, Step};
+use drivers::{About, Driver, Exchange, Failure, Kind, Message, Outcome, Peer, Step};
 use fastrand::Rng;
 use journal::{Capacity, DueDelivery, Ended, Journal, RegisterWait, Role, Tried, Verdict};
 use marks::delivery::{ACCEPTED, State};
@@ -53,30 +53,28 @@ static KINDS: [Kind; 1] = [Kind {
     word: "http",
     configure: |table| {
         let goes_on = table.text("url", |url| Ok(url.ends_with("/on")));
-        Some(Arc::new(Plain { goes_on: goes_on.unwrap_or_default() }))
+        let steps: &[Step] = if goes_on.unwrap_or_default() { &[Step::Return] } else { &[] };
+        Some(Arc::new(Plain(About {
+            steps,
+            ..About::new("http", String::new(), Duration::from_millis(LIMIT))
+        })))
     },
 }];
 
 #[derive(Debug)]
-struct Plain {
-    goes_on: bool,
-}
+struct Plain(About);
 
 impl Driver for Plain {
-    fn kind(&self) -> &'static str {
-        "http"
+    fn about(&self) -> &About {
+        &self.0
     }
 
-    fn endpoint(&self) -> String {
+    fn target(&self) -> String {
         String::new()
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
         Event::of_mark(mark, TimeFormat::Epoch).bytes()
-    }
-
-    fn further_steps(&self) -> &[Step] {
-        if self.goes_on { &[Step::Return] } else { &[] }
     }
 
     fn return_body(&self, mark: &Mark, _sent: &[u8], _returned: Timestamp) -> Vec<u8> {
@@ -85,10 +83,6 @@ impl Driver for Plain {
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
         Event::of_test(id, now, TimeFormat::Epoch).bytes()
-    }
-
-    fn limit(&self) -> Duration {
-        Duration::from_millis(LIMIT)
     }
 
     fn deliver<'a>(&'a self, _message: Message<'a>) -> Exchange<'a> {

@@ -6,17 +6,6 @@ use crate::driver::{Failure, Outcome, Step};
 use crate::openstack::usual;
 use crate::web::{Answer, Meaning, Pause};
 
-/// What has to be done with a resource as it is now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
-    /// Heat gets the change.
-    Patch,
-    /// Heat has already marked it for this mark.
-    Done,
-    /// It does not concern this mark.
-    Leave,
-}
-
 /// What came of one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Patched {
@@ -31,19 +20,20 @@ pub(super) enum Patched {
 }
 
 impl Found {
-    /// What has to be done with it.
-    pub(super) fn wish(&self, stored: &Stored) -> Wish {
+    /// What came of it already; `None` if Heat has to get the change.
+    pub(super) fn standing(&self, stored: &Stored) -> Option<Patched> {
         let is_failed = self.status == "CHECK_FAILED";
         let is_own = is_failed && stored.is_own_reason(&self.reason);
         match (stored.step, is_own) {
-            _ if stored.is_test() => Wish::Leave,
-            (Step::Return, true) => Wish::Patch,
-            (Step::Return, false) => Wish::Leave,
-            (_, true) => Wish::Done,
+            _ if stored.is_test() => Some(Patched::Left),
+            (Step::Return, true) => None,
+            (Step::Return, false) => Some(Patched::Left),
+            // Heat has already marked it for this mark.
+            (Step::Failure, true) => Some(Patched::Done),
             // Heat made it after the mark, or somebody else has marked it, who must take that back.
-            _ if stored.precedes(self.made.as_deref()) => Wish::Leave,
-            _ if is_failed && !self.reason.starts_with(OURS) => Wish::Leave,
-            _ => Wish::Patch,
+            _ if stored.precedes(self.made.as_deref()) => Some(Patched::Left),
+            _ if is_failed && !self.reason.starts_with(OURS) => Some(Patched::Left),
+            _ => None,
         }
     }
 }
@@ -197,6 +187,10 @@ mod tests {
         assert_eq!(left_open(busy(), true), busy());
     }
 
+    const PATCH: Option<Patched> = None;
+    const LEAVE: Option<Patched> = Some(Patched::Left);
+    const DONE: Option<Patched> = Some(Patched::Done);
+
     fn stored(step: Step, id: &str) -> Stored {
         let mark = Mark {
             id: MarkId::parse(id).unwrap(),
@@ -229,17 +223,17 @@ mod tests {
         };
         let (before, after) = ("2026-07-20T00:00:00Z", "2026-07-22T00:00:00Z");
         for (status, reason, made, failure, back) in [
-            ("CREATE_COMPLETE", String::new(), before, Wish::Patch, Wish::Leave),
-            ("CREATE_COMPLETE", String::new(), after, Wish::Leave, Wish::Leave),
-            ("CHECK_FAILED", reason(ours), before, Wish::Done, Wish::Patch),
-            ("CHECK_FAILED", reason(other), before, Wish::Patch, Wish::Leave),
-            ("CHECK_FAILED", "seen by somebody".to_owned(), before, Wish::Leave, Wish::Leave),
-            ("CHECK_COMPLETE", reason(ours), before, Wish::Patch, Wish::Leave),
-            ("UPDATE_FAILED", reason(ours), before, Wish::Patch, Wish::Leave),
+            ("CREATE_COMPLETE", String::new(), before, PATCH, LEAVE),
+            ("CREATE_COMPLETE", String::new(), after, LEAVE, LEAVE),
+            ("CHECK_FAILED", reason(ours), before, DONE, PATCH),
+            ("CHECK_FAILED", reason(other), before, PATCH, LEAVE),
+            ("CHECK_FAILED", "seen by somebody".to_owned(), before, LEAVE, LEAVE),
+            ("CHECK_COMPLETE", reason(ours), before, PATCH, LEAVE),
+            ("UPDATE_FAILED", reason(ours), before, PATCH, LEAVE),
         ] {
             let one = found(status, reason, made);
-            assert_eq!(one.wish(&stored(Step::Failure, ours)), failure, "{one:?}");
-            assert_eq!(one.wish(&stored(Step::Return, ours)), back, "{one:?}");
+            assert_eq!(one.standing(&stored(Step::Failure, ours)), failure, "{one:?}");
+            assert_eq!(one.standing(&stored(Step::Return, ours)), back, "{one:?}");
         }
         let careless = |one: &Found| one.status == "CHECK_FAILED";
         assert!(careless(&found("CHECK_FAILED", "seen by somebody".to_owned(), before)));

@@ -13,13 +13,17 @@ use crate::times::seconds;
 /// How each of our reasons begins.
 pub(super) const OURS: &str = "nova-host-alerter, mark ";
 
-/// Serialised in the order of its fields.
+/// What is stored of a mark. Serialised in the order of its fields.
 #[derive(Debug, Deserialize, Serialize)]
-struct Marking {
+pub(super) struct Stored {
     patch: Patch,
+    /// Pacemaker's name of the host.
     node: String,
-    host: String,
+    /// What Nova calls the host.
+    pub(super) host: String,
     generated_time: String,
+    #[serde(skip)]
+    pub(super) step: Step,
 }
 
 /// These keys and no other.
@@ -48,35 +52,25 @@ fn write(id: &MarkId, unhealthy: bool, what: &str, node: &str, host: &str, time:
     let resource_status_reason = format!("{OURS}{id}: host {node} {what}");
     let patch = Patch { mark_unhealthy: unhealthy, resource_status_reason };
     let (node, host, generated_time) = (node.to_owned(), host.to_owned(), time.rfc3339_seconds());
-    bytes(&Marking { patch, node, host, generated_time })
-}
-
-/// What a stored body says.
-#[derive(Debug)]
-pub(super) struct Stored {
-    patch: Patch,
-    /// Pacemaker's name of the host. `None` for a test, which concerns all that is configured.
-    pub(super) node: Option<HostName>,
-    /// What Nova calls the host.
-    pub(super) host: String,
-    generated: i64,
-    pub(super) step: Step,
+    bytes(&Stored { patch, node, host, generated_time, step: Step::default() })
 }
 
 impl Stored {
     /// Reads it; `None` if this driver did not make it.
     pub(super) fn read(bytes: &[u8], step: Step) -> Option<Self> {
-        let Marking { patch, node, host, generated_time } = serde_json::from_slice(bytes).ok()?;
-        let node = match host == NO_HOST {
-            true => None,
-            false => Some(HostName::parse(&node).ok()?),
-        };
-        Some(Self { patch, node, host, generated: seconds(&generated_time)?, step })
+        let stored = Self { step, ..serde_json::from_slice(bytes).ok()? };
+        let is_good = HostName::parse(&stored.node).is_ok() && seconds(&stored.generated_time).is_some();
+        is_good.then_some(stored)
+    }
+
+    /// Pacemaker's name of the host. `None` for a test, which concerns all that is configured.
+    pub(super) fn node(&self) -> Option<HostName> {
+        HostName::parse(&self.node).ok().filter(|_| !self.is_test())
     }
 
     /// Whether it is a test.
     pub(super) fn is_test(&self) -> bool {
-        self.node.is_none()
+        self.host == NO_HOST
     }
 
     /// Whether it is about the servers that are on the host now.
@@ -86,7 +80,7 @@ impl Stored {
 
     /// Whether something was made after the mark, so that it did not fail with the host.
     pub(super) fn precedes(&self, made: Option<&str>) -> bool {
-        made.and_then(seconds).is_some_and(|made| made > self.generated)
+        made.and_then(seconds) > seconds(&self.generated_time)
     }
 
     /// Whether this is our reason for this very mark.
@@ -115,7 +109,7 @@ mod tests {
             r#"0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b: host compute1 failed and was fenced"}"#
         );
         assert_eq!(String::from_utf8(stored.patch()).unwrap(), golden);
-        assert_eq!((stored.host.as_str(), stored.node), ("Compute1.my.cloud.com", Some(mark().node)));
+        assert_eq!((stored.host.as_str(), stored.node()), ("Compute1.my.cloud.com", Some(mark().node)));
         let back = Stored::read(&of_return(&mark(), &mark().node), Step::Return).unwrap();
         assert!(String::from_utf8(back.patch()).unwrap().starts_with(r#"{"mark_unhealthy":false,"#));
         assert!(Stored::read(b"{}", Step::Failure).is_none());

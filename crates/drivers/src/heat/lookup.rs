@@ -1,14 +1,13 @@
 //! What Nova and Heat are asked before anything is changed: the servers of a host, and the resources as they are.
 
 use serde_json::Value;
-use tokio::time::Instant;
 
 use super::answer::no_such;
 use super::body::Stored;
 use super::found::Found;
 use super::keys::{Resource, Stack, is_plain};
 use crate::driver::Outcome;
-use crate::openstack::{ORCHESTRATION, Session, ask_for, each_on, is_known};
+use crate::openstack::{Exchange, ORCHESTRATION, rows};
 
 /// How many servers are asked for at once: ten mostly fit into one answer.
 const PAGES: [&str; 2] = ["10", "1"];
@@ -20,11 +19,10 @@ const DEPTH: &str = "16";
 /// # Errors
 /// The outer one: the answer is unknown. The inner one: there is no such resource.
 pub(super) async fn resource(
-    session: &Session,
+    exchange: Exchange<'_>,
     resource: &Resource,
-    end: Instant,
 ) -> Result<Result<Found, Outcome>, Outcome> {
-    let found = ask_for(session, &ORCHESTRATION, (resource.path(), &[]), "resource", end).await?;
+    let found = exchange.get(&ORCHESTRATION, (resource.path(), &[]), "resource").await?;
     let missing = || no_such("unknown-resource", &format!("resource {}", resource.written()), "resources");
     Ok(found.map(|row| of_row(&row, resource.path().to_owned())).ok_or_else(missing))
 }
@@ -35,17 +33,14 @@ pub(super) async fn resource(
 /// # Errors
 /// The outer one: the answer is unknown. The inner one: there is no such stack.
 pub(super) async fn members(
-    session: &Session,
+    exchange: Exchange<'_>,
     stack: &Stack,
-    end: Instant,
 ) -> Result<Result<Vec<Found>, Outcome>, Outcome> {
     let path = format!("{}/resources", stack.path());
-    let found =
-        ask_for(session, &ORCHESTRATION, (&path, &[("nested_depth", DEPTH)]), "resources", end).await?;
+    let found = exchange.get(&ORCHESTRATION, (&path, &[("nested_depth", DEPTH)]), "resources").await?;
     let name = stack.path().trim_start_matches("/stacks/");
     let missing = || no_such("unknown-stack", &format!("stack {name}"), "stacks");
-    let all = |rows| self::rows(rows).iter().filter_map(member).collect();
-    Ok(found.map(|rows| all(Some(rows))).ok_or_else(missing))
+    Ok(found.map(|all| rows(Some(all)).iter().filter_map(member).collect()).ok_or_else(missing))
 }
 
 fn member(row: &Value) -> Option<Found> {
@@ -74,29 +69,18 @@ fn of_row(row: &Value, path: String) -> Found {
 ///
 /// # Errors
 /// The answer is unknown, or Nova knows no such host.
-pub(super) async fn servers(
-    session: &Session,
-    stored: &Stored,
-    end: Instant,
-) -> Result<Vec<String>, Outcome> {
+pub(super) async fn servers(exchange: Exchange<'_>, stored: &Stored) -> Result<Vec<String>, Outcome> {
     let mut all = Vec::new();
-    each_on(session, &stored.host, &PAGES, end, |row| {
+    let visit = |row: &Value| {
         if !stored.precedes(row["created"].as_str()) {
             all.push(text(row, "id"));
         }
-    })
-    .await?;
+    };
+    exchange.each_on(&stored.host, &PAGES, visit).await?;
     if all.is_empty() && !stored.is_test() {
-        is_known(session, &stored.host, end).await?;
+        exchange.is_known(&stored.host).await?;
     }
     Ok(all)
-}
-
-fn rows(list: Option<Value>) -> Vec<Value> {
-    match list {
-        Some(Value::Array(rows)) => rows,
-        _ => Vec::new(),
-    }
 }
 
 fn text(row: &Value, key: &str) -> String {

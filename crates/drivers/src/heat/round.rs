@@ -3,23 +3,20 @@
 use reqwest::Method;
 use tokio::time::Instant;
 
-use super::answer::{self, Patched, Tally, Wish, left_open};
+use super::answer::{self, Patched, Tally, left_open};
 use super::body::Stored;
 use super::found::Found;
 use super::keys::Options;
 use super::lookup;
-use crate::driver::{Outcome, Request, Step};
-use crate::openstack::{Ask, ORCHESTRATION, Place, Session, is_known, place_of};
-
-pub(super) static MARK: Request =
-    Request { method: Method::PATCH, path: "/stacks/STACK/ID/resources/RESOURCE" };
+use crate::driver::{Outcome, Step};
+use crate::openstack::{Exchange, ORCHESTRATION, Place};
+use crate::web::Ask;
 
 /// What is sent, and how far it got.
 pub(super) struct Round<'a> {
-    session: &'a Session,
+    exchange: Exchange<'a>,
     options: &'a Options,
     stored: &'a Stored,
-    end: Instant,
     tally: Tally,
     /// Whether Heat was sent anything: it may have taken it, whatever came after.
     has_sent: bool,
@@ -27,8 +24,8 @@ pub(super) struct Round<'a> {
 
 impl<'a> Round<'a> {
     /// Before the first request.
-    pub(super) fn new(session: &'a Session, options: &'a Options, stored: &'a Stored, end: Instant) -> Self {
-        Self { session, options, stored, end, tally: Tally::default(), has_sent: false }
+    pub(super) fn new(exchange: Exchange<'a>, options: &'a Options, stored: &'a Stored) -> Self {
+        Self { exchange, options, stored, tally: Tally::default(), has_sent: false }
     }
 
     /// The whole exchange.
@@ -36,7 +33,7 @@ impl<'a> Round<'a> {
         let ended = self.all().await.err();
         let outcome = ended.unwrap_or_else(|| self.tally.outcome());
         match self.has_sent {
-            true => left_open(outcome, Instant::now() >= self.end),
+            true => left_open(outcome, Instant::now() >= self.exchange.end),
             false => outcome,
         }
     }
@@ -49,14 +46,14 @@ impl<'a> Round<'a> {
     /// The resources that the configuration names for this host.
     async fn configured(&mut self) -> Result<(), Outcome> {
         let mut moved = false;
-        for resource in self.options.resources.of(self.stored.node.as_ref()) {
-            match lookup::resource(self.session, resource, self.end).await? {
+        for resource in self.options.resources.of(self.stored.node().as_ref()) {
+            match lookup::resource(self.exchange, resource).await? {
                 Ok(found) => moved |= self.still_there(&found).await?,
                 Err(missing) => self.lacks(missing)?,
             }
         }
         match moved {
-            true => is_known(self.session, &self.stored.host, self.end).await,
+            true => self.exchange.is_known(&self.stored.host).await,
             false => Ok(()),
         }
     }
@@ -64,13 +61,13 @@ impl<'a> Round<'a> {
     /// The configuration is true of a server until the server moves: one that Nova has on another host is well. Returns
     /// whether it has moved.
     async fn still_there(&mut self, found: &Found) -> Result<bool, Outcome> {
-        if self.stored.step == Step::Return || found.wish(self.stored) != Wish::Patch {
+        if self.stored.step == Step::Return || found.standing(self.stored).is_some() {
             return self.one(found).await.map(|()| false);
         }
         let Some(server) = found.server() else {
             return self.count(Patched::NotTaken(answer::no_server(found))).map(|()| false);
         };
-        match place_of(self.session, server, &self.stored.host, self.end).await? {
+        match self.exchange.place_of(server, &self.stored.host).await? {
             Place::There => self.one(found).await.map(|()| false),
             Place::Elsewhere | Place::Unknown => self.count(Patched::Left).map(|()| true),
         }
@@ -78,17 +75,17 @@ impl<'a> Round<'a> {
 
     /// Those that Nova has on the host. For a return, our reason finds what was marked, wherever its server is now.
     async fn in_stacks(&mut self) -> Result<(), Outcome> {
-        let (session, options) = (self.session, self.options);
+        let (exchange, options) = (self.exchange, self.options);
         let wants_servers = self.stored.wants_servers();
         let on_host = match wants_servers && !options.stacks.is_empty() {
-            true => lookup::servers(session, self.stored, self.end).await?,
+            true => lookup::servers(exchange, self.stored).await?,
             false => Vec::new(),
         };
         if on_host.is_empty() && wants_servers && !self.stored.is_test() {
             return Ok(());
         }
         for stack in &options.stacks {
-            let members = match lookup::members(session, stack, self.end).await? {
+            let members = match lookup::members(exchange, stack).await? {
                 Ok(members) => members,
                 Err(missing) => {
                     self.lacks(missing)?;
@@ -113,10 +110,9 @@ impl<'a> Round<'a> {
 
     /// A busy or rejected resource does not block the others.
     async fn one(&mut self, found: &Found) -> Result<(), Outcome> {
-        let patched = match found.wish(self.stored) {
-            Wish::Patch => self.patch(found).await,
-            Wish::Done => Patched::Done,
-            Wish::Leave => Patched::Left,
+        let patched = match found.standing(self.stored) {
+            Some(patched) => patched,
+            None => self.patch(found).await,
         };
         self.count(patched)
     }
@@ -127,8 +123,8 @@ impl<'a> Round<'a> {
 
     async fn patch(&mut self, found: &Found) -> Patched {
         let body = self.stored.patch();
-        let ask = Ask::write(&MARK, &found.path, &body);
-        match self.session.send(&ORCHESTRATION, &ask, self.end).await {
+        let ask = Ask::write(&Method::PATCH, &found.path, &body);
+        match self.exchange.send(&ORCHESTRATION, &ask).await {
             Ok(said) => {
                 self.has_sent = true;
                 answer::of_patch(&said)

@@ -10,7 +10,8 @@ use super::change::row;
 use super::object::{Object, the_one, unknown_machine, unknown_node};
 use super::remediation::Template;
 use super::server::{Server, node_path, usual};
-use crate::driver::{Failure, Finding, Named, Outcome};
+use crate::driver::{Failure, Finding, Outcome};
+use crate::which::Named;
 
 /// What the account must be able to do, as RBAC names it.
 struct Right {

@@ -18,34 +18,20 @@ const LONGEST: Duration = Duration::from_secs(1800);
 /// What is sent. It changes no other field of the host.
 pub(super) const CLEARED: &[u8] = br#"{"host": {"on_maintenance": false}}"#;
 
-/// Whether the maintenance may end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// It may.
-    Clear,
-    /// There is none, or it may not end.
-    Ended(Outcome),
-}
-
-/// `rows` are the host's notifications from the time of ours on.
-pub(super) fn turn(host: &Host, rows: &[Row], about: &Stored, now: Timestamp) -> Turn {
+/// Why the maintenance does not end, if it may not, or if there is none. `rows` are the host's notifications from the time of ours
+/// on.
+pub(super) fn ended(host: &Host, rows: &[Row], about: &Stored, now: Timestamp) -> Option<Outcome> {
     if !host.on_maintenance {
-        return Turn::Ended(Outcome::Acknowledged { reference: None });
+        return Some(Outcome::Acknowledged { reference: None });
     }
     let is_open = |row: &&Row| row.is_open() && (row.is(about) || row.is_failure());
     if let Some(row) = rows.iter().find(is_open) {
-        return Turn::Ended(open(row, about, now));
+        return Some(open(row, about, now));
     }
-    match somebody_else(host, rows, about) {
-        None => Turn::Clear,
-        Some(who) => Turn::Ended(Outcome::Rejected(Failure::new(
-            "not-ours",
-            &format!(
-                "{} is on maintenance in Masakari, and {who}: end it there if the host is well",
-                host.name
-            ),
-        ))),
-    }
+    let who = somebody_else(host, rows, about)?;
+    let says =
+        format!("{} is on maintenance in Masakari, and {who}: end it there if the host is well", host.name);
+    Some(Outcome::Rejected(Failure::new("not-ours", &says)))
 }
 
 /// What an unfinished notification means. Masakari never resumes one whose engine died.

@@ -3,7 +3,6 @@
 use marks::host::HostName;
 use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::event::{NO_HOST, bytes};
 
@@ -11,25 +10,31 @@ use crate::event::{NO_HOST, bytes};
 /// time after: `duplicate_notification_detection_interval`.
 const APART: i64 = 181;
 
-/// Serialised in the order of its fields.
-#[derive(Serialize)]
-struct Envelope<'a> {
-    notification: Notification<'a>,
+#[derive(Serialize, Deserialize)]
+struct Envelope {
+    notification: Stored,
 }
 
-#[derive(Serialize)]
-struct Notification<'a> {
-    r#type: &'a str,
-    hostname: &'a str,
-    generated_time: &'a str,
-    payload: Payload<'a>,
+/// A notification, which is what is stored. Serialised in the order of its fields.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stored {
+    r#type: String,
+    /// The host, as Masakari knows it.
+    #[serde(rename = "hostname")]
+    pub(super) host: String,
+    /// The time, as it is sent.
+    pub(super) generated_time: String,
+    /// What it says of the host.
+    pub(super) payload: Payload,
 }
 
-#[derive(Serialize)]
-struct Payload<'a> {
-    event: &'a str,
-    cluster_status: &'a str,
-    host_status: &'a str,
+/// What a notification says of a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Payload {
+    pub(super) event: String,
+    cluster_status: String,
+    host_status: String,
 }
 
 /// The notification of a host that failed; `earlier` are the times of its earlier marks, oldest first. `host_status` says
@@ -43,12 +48,14 @@ pub(super) fn of_test(now: Timestamp) -> Vec<u8> {
     write(NO_HOST, now, "STARTED", "ONLINE")
 }
 
-fn write(hostname: &str, time: Timestamp, event: &str, cluster_status: &str) -> Vec<u8> {
+fn write(host: &str, time: Timestamp, event: &str, cluster_status: &str) -> Vec<u8> {
+    let [r#type, host, event, cluster_status, host_status] =
+        ["COMPUTE_HOST", host, event, cluster_status, "NORMAL"].map(str::to_owned);
+    let payload = Payload { event, cluster_status, host_status };
     // Whole seconds: some databases drop the rest.
-    let generated_time = &time.rfc3339_seconds();
-    let payload = Payload { event, cluster_status, host_status: "NORMAL" };
-    let notification = Notification { r#type: "COMPUTE_HOST", hostname, generated_time, payload };
-    bytes(&Envelope { notification })
+    bytes(&Envelope {
+        notification: Stored { r#type, host, generated_time: time.rfc3339_seconds(), payload },
+    })
 }
 
 /// A notification's time in seconds: the mark's time, or so long after the previous notification's that Masakari does not
@@ -61,33 +68,10 @@ fn apart(own: Timestamp, earlier: &[Timestamp]) -> i64 {
     earlier.iter().chain([&own]).fold(None, after).unwrap_or_else(|| own.seconds())
 }
 
-/// What a stored body says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stored {
-    /// The host, as Masakari knows it.
-    pub(super) host: String,
-    /// The time, as it was sent.
-    pub(super) generated_time: String,
-    /// What it says of the host.
-    pub(super) payload: Value,
-}
-
 impl Stored {
     /// Reads it; `None` if it is no notification.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
-        #[derive(Deserialize)]
-        struct Sent {
-            notification: Fields,
-        }
-        #[derive(Deserialize)]
-        struct Fields {
-            hostname: String,
-            generated_time: String,
-            payload: Value,
-        }
-        let Fields { hostname, generated_time, payload } =
-            serde_json::from_slice::<Sent>(body).ok()?.notification;
-        Some(Self { host: hostname, generated_time, payload })
+        serde_json::from_slice(body).ok().map(|Envelope { notification }| notification)
     }
 
     /// Whether it is a test.

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use marks::time::Timestamp;
 use serde_json::Value;
-use tokio::time::Instant;
 
 use super::answer;
 use super::body::Stored;
-use super::row::{Row, Unseen, time, uuid};
+use super::row::{Row, Unseen, uuid};
 use crate::driver::{Failure, Outcome};
-use crate::openstack::{Ask, INSTANCE_HA, Session};
-use crate::web::Answer;
+use crate::openstack::{Exchange, INSTANCE_HA};
+use crate::times;
+use crate::web::{Answer, Ask};
 
 /// Lists the oldest entries first; by default the newest come first. Masakari gives at most `osapi_max_limit` entries at
 /// once and does not show that limit, and `marker` means another thing in each release. But a list whose two ends are the
@@ -76,17 +76,11 @@ struct List {
     is_whole: bool,
 }
 
-/// Questions to Masakari, until `end`.
-pub(super) struct Lookup<'s> {
-    session: &'s Session,
-    end: Instant,
-}
+/// Questions to Masakari in one exchange.
+#[derive(Clone, Copy)]
+pub(super) struct Lookup<'s>(pub(super) Exchange<'s>);
 
-impl<'s> Lookup<'s> {
-    pub(super) fn new(session: &'s Session, end: Instant) -> Self {
-        Self { session, end }
-    }
-
+impl Lookup<'_> {
     /// The id of the stored notification, if Masakari has it.
     ///
     /// # Errors
@@ -182,8 +176,7 @@ impl<'s> Lookup<'s> {
         key: &str,
         version: Option<&str>,
     ) -> Result<Vec<Value>, Unseen> {
-        let ask = Ask::get(path, query).in_version(version);
-        let answer = self.session.send(&INSTANCE_HA, &ask, self.end).await;
+        let answer = self.0.send(&INSTANCE_HA, &Ask::get(path, query).in_version(version)).await;
         entries(&answer.map_err(|outcome| Unseen::NotNow(outcome.of_a_question()))?, key)
     }
 }
@@ -233,7 +226,7 @@ fn host(entry: &Value, segment: &Segment) -> Option<Host> {
         uuid: uuid(&entry["uuid"])?,
         name: entry["name"].as_str()?.to_owned(),
         on_maintenance: entry["on_maintenance"].as_bool()?,
-        changed: time(&entry["updated_at"]),
+        changed: times::of(&entry["updated_at"]),
     })
 }
 

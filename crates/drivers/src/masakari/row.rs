@@ -1,10 +1,11 @@
 //! A notification as Masakari has it, and why one is unknown.
 
+use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::body::Stored;
+use super::body::{Payload, Stored};
 use crate::driver::Outcome;
-use crate::times::seconds;
+use crate::times::{self, seconds};
 
 /// Why it is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ impl Unseen {
 pub(super) struct Row {
     pub(super) uuid: String,
     pub(super) status: String,
-    pub(super) payload: Value,
+    pub(super) payload: Payload,
     /// Its own time; whole seconds.
     pub(super) generated: i64,
     /// When Masakari took it.
@@ -46,10 +47,10 @@ impl Row {
         Some(Self {
             uuid: uuid(&entry["notification_uuid"])?,
             status: entry["status"].as_str()?.to_owned(),
-            payload: entry["payload"].clone(),
-            generated: time(&entry["generated_time"])?,
-            created: time(&entry["created_at"]),
-            changed: time(&entry["updated_at"]),
+            payload: Payload::deserialize(&entry["payload"]).unwrap_or_default(),
+            generated: times::of(&entry["generated_time"])?,
+            created: times::of(&entry["created_at"]),
+            changed: times::of(&entry["updated_at"]),
         })
     }
 
@@ -60,7 +61,7 @@ impl Row {
 
     /// Whether it reports a failure.
     pub(super) fn is_failure(&self) -> bool {
-        self.payload["event"] == "STOPPED"
+        self.payload.event == "STOPPED"
     }
 
     /// Whether Masakari is not done with it.
@@ -80,8 +81,4 @@ pub(super) fn uuid(value: &Value) -> Option<String> {
         (1..=36).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
     };
     value.as_str().filter(is_uuid).map(str::to_owned)
-}
-
-pub(super) fn time(value: &Value) -> Option<i64> {
-    seconds(value.as_str()?)
 }

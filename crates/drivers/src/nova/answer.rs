@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::change::Change;
-use super::service::{BINARY, Service, VERSION};
+use super::service::{Service, VERSION};
 use crate::driver::{Failure, Outcome};
-use crate::openstack::{described, is_uuid, usual};
+use crate::openstack::{described, usual};
 use crate::times;
 use crate::web::{Answer, Meaning, Pause};
 use crate::which::ADVICE;
@@ -24,7 +24,7 @@ pub(super) const UNKNOWN_HOST: &str = "unknown-host";
 /// Services as Nova lists them.
 #[derive(Debug, Deserialize)]
 pub(super) struct List {
-    services: Vec<Shown>,
+    services: Vec<Service>,
     /// When this was so, by Nova's clock: seconds since the epoch.
     #[serde(skip)]
     date: Option<i64>,
@@ -32,40 +32,7 @@ pub(super) struct List {
 
 #[derive(Deserialize)]
 struct Changed {
-    service: Shown,
-}
-
-/// A service in this version of the API. Older ones show it differently.
-#[derive(Debug, Deserialize)]
-struct Shown {
-    id: String,
-    host: String,
-    binary: String,
-    status: Status,
-    forced_down: bool,
-    disabled_reason: Option<String>,
-    state: Option<String>,
-    updated_at: Option<String>,
-}
-
-#[derive(Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Status {
-    Enabled,
-    Disabled,
-}
-
-impl Shown {
-    /// The service, unless it is another one. A value from Nova must not become another path.
-    fn of(&self, host: &str) -> Option<Service> {
-        let is_meant = self.host == host && self.binary == BINARY && is_uuid(&self.id);
-        is_meant.then(|| Service {
-            id: self.id.clone(),
-            forced_down: self.forced_down,
-            is_disabled: self.status == Status::Disabled,
-            disabled_reason: self.disabled_reason.clone(),
-        })
-    }
+    service: Service,
 }
 
 /// Nova's services of one host, or of all.
@@ -91,31 +58,19 @@ pub(super) fn listed(answer: &Answer) -> Result<List, Outcome> {
 impl List {
     /// The services of a host, each once: if two cells have one database, Nova shows a service twice.
     pub(super) fn of(&self, host: &str) -> Vec<Service> {
-        let services = self.services.iter().filter_map(|shown| shown.of(host));
-        let by_id: BTreeMap<String, Service> =
-            services.map(|service| (service.id.clone(), service)).collect();
-        by_id.into_values().collect()
+        let own = self.services.iter().filter(|service| service.is_of(host));
+        let by_id: BTreeMap<&str, &Service> = own.map(|service| (service.id.as_str(), service)).collect();
+        by_id.into_values().cloned().collect()
     }
-}
 
-impl List {
     /// The names of all hosts.
     pub(super) fn hosts(&self) -> BTreeSet<&str> {
-        self.services.iter().map(|shown| shown.host.as_str()).collect()
-    }
-
-    fn shown(&self, id: &str) -> Option<&Shown> {
-        self.services.iter().find(|shown| shown.id == id)
-    }
-
-    /// What Nova sees of a service: `up`, or `down`.
-    pub(super) fn state_of(&self, id: &str) -> Option<&str> {
-        self.shown(id)?.state.as_deref()
+        self.services.iter().map(|service| service.host.as_str()).collect()
     }
 
     /// For how long a service has not reported.
-    pub(super) fn silence_of(&self, id: &str) -> Option<Duration> {
-        let reported = times::seconds(self.shown(id)?.updated_at.as_deref()?)?;
+    pub(super) fn silence_of(&self, service: &Service) -> Option<Duration> {
+        let reported = times::seconds(service.updated_at.as_deref()?)?;
         u64::try_from(self.date?.checked_sub(reported)?).ok().map(Duration::from_secs)
     }
 }
@@ -194,8 +149,9 @@ pub(super) fn changed(answer: &Answer, service: &Service, host: &str, change: &C
 }
 
 fn shows(answer: &Answer, service: &Service, host: &str, change: &Change) -> bool {
-    let shown = serde_json::from_slice::<Changed>(&answer.body).ok().and_then(|body| body.service.of(host));
-    shown.is_some_and(|shown| shown.id == service.id && change.is_seen_in(&shown))
+    serde_json::from_slice(&answer.body).is_ok_and(|Changed { service: shown }| {
+        shown.is_of(host) && shown.id == service.id && change.is_seen_in(&shown)
+    })
 }
 
 fn evacuations() -> Failure {
@@ -231,8 +187,7 @@ mod tests {
     }
 
     fn put(status: u16, body: &str) -> Outcome {
-        let service =
-            Service { id: ID.into(), forced_down: false, is_disabled: false, disabled_reason: None };
+        let service = Service { id: ID.into(), ..Service::default() };
         changed(&Answer::of(status, body, None), &service, "h", &Change::of(&stored(), &service))
     }
 
@@ -258,8 +213,9 @@ mod tests {
         let one = shown(ID, "h", true, Some("alice"));
         let found = list(json!([one, shown(OTHER, "H", false, None), other_binary])).unwrap();
         let reason = Some("alice".to_owned());
-        let ours = Service { id: ID.into(), forced_down: true, is_disabled: true, disabled_reason: reason };
-        assert_eq!(found, [ours]);
+        let ours =
+            |one: &Service| (one.id == ID, one.forced_down, one.is_disabled, one.disabled_reason.clone());
+        assert_eq!(found.iter().map(ours).collect::<Vec<_>>(), [(true, true, true, reason)]);
         assert!(list(json!([])).unwrap().is_empty());
         let one = || shown(ID, "h", false, None);
         assert_eq!(list(json!([one(), one()])).unwrap().len(), 1);
@@ -285,12 +241,7 @@ mod tests {
 
     #[test]
     fn a_host_has_exactly_one_service() {
-        let service = |id: &str| Service {
-            id: id.into(),
-            forced_down: false,
-            is_disabled: false,
-            disabled_reason: None,
-        };
+        let service = |id: &str| Service { id: id.into(), ..Service::default() };
         assert_eq!(the_one(vec![service(ID)]).unwrap().id, ID);
         assert_eq!(the_one(vec![]).unwrap_err().words(), ("rejected", "unknown-host"));
         let two = the_one(vec![service(ID), service(OTHER)]).unwrap_err();
@@ -313,7 +264,7 @@ mod tests {
     #[test]
     fn what_is_left_down_waits_for_somebody_with_the_command() {
         let left = |forced_down| {
-            let service = Service { id: ID.into(), forced_down, is_disabled: true, disabled_reason: None };
+            let service = Service { id: ID.into(), forced_down, is_disabled: true, ..Service::default() };
             left(&service, "h", &Change::default())
         };
         let reference = Some(format!("{ID} left-alone"));

@@ -187,7 +187,8 @@ mod tests {
 
     fn service(disabled_reason: Option<&str>) -> Service {
         let reason = disabled_reason.map(str::to_owned);
-        Service { id: "s".into(), forced_down: true, is_disabled: true, disabled_reason: reason }
+        let (id, forced_down, is_disabled) = ("s".to_owned(), true, true);
+        Service { id, forced_down, is_disabled, disabled_reason: reason, ..Service::default() }
     }
 
     /// The broken variant goes by the name in a reason: a colleague who quotes it loses the rest of the text.

@@ -46,11 +46,6 @@ impl Change {
         *self == Self::default()
     }
 
-    /// The request's body.
-    pub(super) fn bytes(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("texts and truth values are always JSON")
-    }
-
     /// Whether this is the service after the change.
     pub(super) fn is_seen_in(&self, service: &Service) -> bool {
         let is_down = self.forced_down.is_none_or(|wanted| wanted == service.forced_down);
@@ -78,7 +73,8 @@ mod tests {
 
     fn service(forced_down: bool, disabled: Option<&str>) -> Service {
         let reason = disabled.map(str::to_owned);
-        Service { id: "s".into(), forced_down, is_disabled: disabled.is_some(), disabled_reason: reason }
+        let (id, is_disabled) = ("s".to_owned(), disabled.is_some());
+        Service { id, forced_down, is_disabled, disabled_reason: reason, ..Service::default() }
     }
 
     fn stored(forced_down: bool, disables: bool) -> Stored {
@@ -93,7 +89,7 @@ mod tests {
     fn of(stored: &Stored, forced_down: bool, disabled: Option<&str>) -> (String, String) {
         let service = service(forced_down, disabled);
         let change = Change::of(stored, &service);
-        (String::from_utf8(change.bytes()).unwrap(), change.reference(&service))
+        (String::from_utf8(crate::event::bytes(&change)).unwrap(), change.reference(&service))
     }
 
     #[test]

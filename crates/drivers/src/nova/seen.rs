@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use marks::host::HostName;
 use marks::time::Timestamp;
-use tokio::time::Instant;
 
 use super::answer::{self, List};
 use super::service::{BINARY, VERSION};
 use crate::driver::{Failure, Outcome};
 use crate::kept::Unusable;
-use crate::openstack::{Ask, COMPUTE, CloudOptions, Session};
-use crate::web::Answer;
+use crate::openstack::{COMPUTE, CloudOptions, Exchange, Session};
+use crate::web::{Answer, Ask};
 
 /// A service that is forced down is counted as down whatever it does. That it has not reported for so long, three times
 /// Nova's own default, shows that it is.
@@ -52,8 +51,7 @@ impl Services {
     /// # Errors
     /// It is not known, with the reason.
     pub async fn of(&self, host: &HostName) -> Result<Seen, Failure> {
-        let end = Instant::now() + self.session.limit();
-        let asked = services(&self.session, &of_host(host.as_str()), end).await;
+        let asked = services(self.session.exchange(), &of_host(host.as_str())).await;
         let seen = asked.and_then(|list| of_list(&list, host.as_str()));
         seen.map_err(|outcome| {
             outcome.failure().cloned().unwrap_or_else(|| Failure::new("protocol", "no answer"))
@@ -67,16 +65,9 @@ pub(super) fn of_host(host: &str) -> [(&'static str, &str); 2] {
 }
 
 /// Nova's services. The question changes nothing, so its outcome is never ambiguous.
-pub(super) async fn services(
-    session: &Session,
-    query: &[(&str, &str)],
-    end: Instant,
-) -> Result<List, Outcome> {
+pub(super) async fn services(exchange: Exchange<'_>, query: &[(&str, &str)]) -> Result<List, Outcome> {
     let ask = Ask::get("/os-services", query).in_version(Some(VERSION));
-    match session.send(&COMPUTE, &ask, end).await {
-        Ok(answer) => answer::listed(&dated(answer)),
-        Err(outcome) => Err(outcome.not_sent()),
-    }
+    answer::listed(&dated(exchange.send(&COMPUTE, &ask).await.map_err(Outcome::not_sent)?))
 }
 
 /// Some servers do not say when they answer: then it was by our clock, and perhaps earlier by theirs.
@@ -89,8 +80,8 @@ fn dated(answer: Answer) -> Answer {
 /// How the only service of a host is seen.
 fn of_list(list: &List, host: &str) -> Result<Seen, Outcome> {
     let service = answer::the_one(list.of(host))?;
-    match (list.state_of(&service.id), service.forced_down) {
-        (_, true) if list.silence_of(&service.id).is_some_and(|silence| silence > SILENCE) => {
+    match (service.state.as_deref(), service.forced_down) {
+        (_, true) if list.silence_of(&service).is_some_and(|silence| silence > SILENCE) => {
             Ok(Seen::ForcedDownAndSilent)
         }
         (_, true) => Ok(Seen::ForcedDown),

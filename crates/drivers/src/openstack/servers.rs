@@ -2,14 +2,12 @@
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use tokio::time::Instant;
 
 use super::catalog::COMPUTE;
-use super::check::ask_for;
-use super::session::{Ask, Session};
+use super::session::Exchange;
 use super::trouble::{described, found};
 use crate::driver::{Failure, LOCKED_OUT, Outcome};
-use crate::web::Answer;
+use crate::web::{Answer, Ask};
 use crate::which::ADVICE;
 
 /// The field with a server's host; only some users may see it.
@@ -26,36 +24,78 @@ pub(crate) enum Place {
     Unknown,
 }
 
-/// Where a server is.
-///
-/// # Errors
-/// The answer is unknown.
-pub(crate) async fn place_of(
-    session: &Session,
-    server: &str,
-    host: &str,
-    end: Instant,
-) -> Result<Place, Outcome> {
-    let path = format!("/servers/{server}");
-    let answer = session.send(&COMPUTE, &Ask::get(&path, &[]), end).await?;
-    // Nova's own 404: another's means that the address is wrong.
-    if answer.status == 404 && answer.json()["itemNotFound"].is_object() {
-        return Ok(Place::Unknown);
+impl Exchange<'_> {
+    /// Where a server is.
+    ///
+    /// # Errors
+    /// The answer is unknown.
+    pub(crate) async fn place_of(self, server: &str, host: &str) -> Result<Place, Outcome> {
+        let answer = self.send(&COMPUTE, &Ask::get(&format!("/servers/{server}"), &[])).await?;
+        // Nova's own 404: another's means that the address is wrong.
+        if answer.status == 404 && answer.json()["itemNotFound"].is_object() {
+            return Ok(Place::Unknown);
+        }
+        let row = found(COMPUTE.who, &answer, "server")?.unwrap_or_default();
+        let on = row.get(HOST).ok_or_else(no_hosts_shown)?;
+        let is_there = on.as_str().is_some_and(|on| on.eq_ignore_ascii_case(host));
+        Ok(if is_there { Place::There } else { Place::Elsewhere })
     }
-    let row = found(COMPUTE.who, &answer, "server")?.unwrap_or_default();
-    let on = row.get(HOST).ok_or_else(no_hosts_shown)?;
-    let is_there = on.as_str().is_some_and(|on| on.eq_ignore_ascii_case(host));
-    Ok(if is_there { Place::There } else { Place::Elsewhere })
-}
 
-/// Checks that Nova knows a host without servers: its name may be wrong, which nobody would notice.
-///
-/// # Errors
-/// The answer is unknown, or Nova has no compute service on such a host.
-pub(crate) async fn is_known(session: &Session, host: &str, end: Instant) -> Result<(), Outcome> {
-    let query = [("host", host), ("binary", "nova-compute")];
-    let found = rows(ask_for(session, &COMPUTE, ("/os-services", &query), "services", end).await?);
-    if found.is_empty() { Err(no_such_host(host)) } else { Ok(()) }
+    /// Checks that Nova knows a host without servers: its name may be wrong, which nobody would notice.
+    ///
+    /// # Errors
+    /// The answer is unknown, or Nova has no compute service on such a host.
+    pub(crate) async fn is_known(self, host: &str) -> Result<(), Outcome> {
+        let query = [("host", host), ("binary", "nova-compute")];
+        let found = self.get(&COMPUTE, ("/os-services", &query), "services").await?;
+        if rows(found).is_empty() { Err(no_such_host(host)) } else { Ok(()) }
+    }
+
+    /// Calls `visit` for every server of a host, without having all of them in memory. Nova ignores a filter that the user may
+    /// not use, so each row must name its host. `pages`: how many are asked for at once, then fewer where an answer is cut
+    /// off; the last must be `1`, which always fits: any tenant can give a server some 400 KiB of metadata.
+    ///
+    /// # Errors
+    /// The answer is unknown.
+    pub(crate) async fn each_on(
+        self,
+        host: &str,
+        pages: &[&str],
+        mut visit: impl FnMut(&Value),
+    ) -> Result<(), Outcome> {
+        let mut after: Option<String> = None;
+        loop {
+            let rows = self.servers(host, pages, after.as_deref()).await?;
+            // Nova's own limit may shorten a page: only an empty one is the last.
+            let Some(last) = rows.last().map(|row| row["id"].as_str().unwrap_or_default().to_owned()) else {
+                return Ok(());
+            };
+            if rows.iter().any(|row| row.get(HOST).is_none()) {
+                return Err(no_hosts_shown());
+            }
+            if last.is_empty() || after.as_ref() == Some(&last) {
+                return Err(no_end());
+            }
+            let is_there = |row: &&Value| row[HOST].as_str().is_some_and(|on| on.eq_ignore_ascii_case(host));
+            rows.iter().filter(is_there).for_each(&mut visit);
+            after = Some(last);
+        }
+    }
+
+    /// The servers behind this one.
+    async fn servers(self, host: &str, pages: &[&str], after: Option<&str>) -> Result<Vec<Value>, Outcome> {
+        for limit in pages {
+            let mut query = vec![("all_tenants", "1"), ("host", host), ("limit", limit)];
+            query.extend(after.map(|id| ("marker", id)));
+            let answer = self.send(&COMPUTE, &Ask::get("/servers/detail", &query)).await?;
+            match answer.status {
+                200 if is_cut(&answer) => {}
+                400 if after.is_some() => return Err(lost_its_place(&answer)),
+                _ => return Ok(rows(found(COMPUTE.who, &answer, "servers")?)),
+            }
+        }
+        Err(too_long())
+    }
 }
 
 /// Nova has no host of this name.
@@ -65,66 +105,13 @@ fn no_such_host(host: &str) -> Outcome {
 }
 
 /// Nova does not show where a server is: it may have ignored the filter by host.
-pub(crate) fn no_hosts_shown() -> Outcome {
+fn no_hosts_shown() -> Outcome {
     let why = "Nova does not show the hosts of servers: give the user the role that Nova's policy requires";
     Outcome::Refused(Failure::new("forbidden", why).or_after(LOCKED_OUT))
 }
 
-/// Calls `visit` for every server of a host, without having all of them in memory. Nova ignores a filter that the user may
-/// not use, so each row must name its host. `pages`: how many are asked for at once, then fewer where an answer is cut
-/// off; the last must be `1`, which always fits: any tenant can give a server some 400 KiB of metadata.
-///
-/// # Errors
-/// The answer is unknown.
-pub(crate) async fn each_on(
-    session: &Session,
-    host: &str,
-    pages: &[&str],
-    end: Instant,
-    mut visit: impl FnMut(&Value),
-) -> Result<(), Outcome> {
-    let mut after: Option<String> = None;
-    loop {
-        let rows = page(session, host, pages, after.as_deref(), end).await?;
-        // Nova's own limit may shorten a page: only an empty one is the last.
-        let Some(last) = rows.last().map(|row| row["id"].as_str().unwrap_or_default().to_owned()) else {
-            return Ok(());
-        };
-        if rows.iter().any(|row| row.get(HOST).is_none()) {
-            return Err(no_hosts_shown());
-        }
-        if last.is_empty() || after.as_ref() == Some(&last) {
-            return Err(no_end());
-        }
-        let is_there = |row: &&Value| row[HOST].as_str().is_some_and(|on| on.eq_ignore_ascii_case(host));
-        rows.iter().filter(is_there).for_each(&mut visit);
-        after = Some(last);
-    }
-}
-
-/// The servers behind this one.
-async fn page(
-    session: &Session,
-    host: &str,
-    pages: &[&str],
-    after: Option<&str>,
-    end: Instant,
-) -> Result<Vec<Value>, Outcome> {
-    let mut limits = pages.iter();
-    loop {
-        let limit = limits.next().ok_or_else(too_long)?;
-        let mut query = vec![("all_tenants", "1"), ("host", host), ("limit", limit)];
-        query.extend(after.map(|id| ("marker", id)));
-        let answer = session.send(&COMPUTE, &Ask::get("/servers/detail", &query), end).await?;
-        match answer.status {
-            200 if is_cut(&answer) => {}
-            400 if after.is_some() => return Err(lost_its_place(&answer)),
-            _ => return Ok(rows(found(COMPUTE.who, &answer, "servers")?)),
-        }
-    }
-}
-
-fn rows(list: Option<Value>) -> Vec<Value> {
+/// The entries of a list.
+pub(crate) fn rows(list: Option<Value>) -> Vec<Value> {
     match list {
         Some(Value::Array(rows)) => rows,
         _ => Vec::new(),

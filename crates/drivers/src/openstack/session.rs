@@ -7,17 +7,18 @@ use std::time::Duration;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, ClientBuilder, Method, StatusCode, Url, tls};
 use secrecy::ExposeSecret as _;
+use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use super::auth::Token;
 use super::catalog::{self, Service};
 use super::cloud::{Cloud, CloudOptions};
-use super::tokens::{Site, Tokens};
-use super::trouble::Trouble;
+use super::tokens::Site;
+use super::trouble::{Trouble, found};
 use super::versions;
-use crate::driver::{Outcome, Request};
+use crate::driver::{About, Outcome, holds};
 use crate::kept::{Kept, Seen, Unusable};
-use crate::web::{self, Answer, Fault, authorities, careful, fault, page, unpaired, wire};
+use crate::web::{self, Answer, Ask, Fault, authorities, careful, fault, unpaired, wire};
 
 const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 const API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
@@ -33,39 +34,6 @@ pub(crate) struct Session {
     own: Option<Service>,
     shown: String,
     site: Kept<Arc<Site>>,
-    tokens: Tokens,
-}
-
-/// A request to a service.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask<'a> {
-    /// Its method.
-    method: &'a Method,
-    /// The path behind the service's address, with a slash in front.
-    pub(crate) path: &'a str,
-    /// The query.
-    pub(crate) query: &'a [(&'a str, &'a str)],
-    /// The body; JSON.
-    pub(crate) body: Option<&'a [u8]>,
-    /// The microversion, with the service's type before it; if unset, the service's oldest.
-    pub(crate) version: Option<&'a str>,
-}
-
-impl<'a> Ask<'a> {
-    /// A question.
-    pub(crate) fn get(path: &'a str, query: &'a [(&'a str, &'a str)]) -> Self {
-        Self { method: &Method::GET, path, query, body: None, version: None }
-    }
-
-    /// A change. `docs/writes.md` lists it.
-    pub(crate) fn write(request: &'static Request, path: &'a str, body: &'a [u8]) -> Self {
-        Self { method: &request.method, path, query: &[], body: Some(body), version: None }
-    }
-
-    /// The same in this microversion, with the service's type before it.
-    pub(crate) fn in_version(self, version: Option<&'a str>) -> Self {
-        Self { version, ..self }
-    }
 }
 
 impl Session {
@@ -82,7 +50,7 @@ impl Session {
             let client = build(&cloud, &again)?;
             Ok(Arc::new(Site::new(cloud, client)))
         })?;
-        Ok(Self { options, own: None, shown, site, tokens: Tokens::default() })
+        Ok(Self { options, own: None, shown, site })
     }
 
     /// The same, if the route's `endpoint` is for this service alone and others are asked too.
@@ -90,9 +58,10 @@ impl Session {
         Self { own: Some(own), ..self }
     }
 
-    /// The cloud, for people.
-    pub(crate) fn shown(&self) -> &str {
-        &self.shown
+    /// What is known of a driver of this service: it might act on a host that is well again.
+    pub(crate) fn about(&self, kind: &'static str, service: &Service) -> About {
+        let endpoint = format!("{} of {}", service.who, self.shown);
+        About { terms: holds(None), ..About::new(kind, endpoint, self.options.timeout) }
     }
 
     /// Which cloud it is, as its files are now.
@@ -100,31 +69,45 @@ impl Session {
         self.site.get().cloud.target(&self.options)
     }
 
-    /// Limit of a whole exchange.
-    pub(crate) fn limit(&self) -> Duration {
-        self.options.timeout
+    /// An exchange that begins now.
+    pub(crate) fn exchange(&self) -> Exchange<'_> {
+        let began = Instant::now();
+        let end = began + self.options.timeout;
+        Exchange { session: self, soon: end.min(began + self.options.patience), end }
     }
+}
 
-    /// An exchange that ends at `end`, which is [`Self::limit`] after its beginning.
-    pub(crate) fn begin(&self, end: Instant) -> Exchange<'_> {
-        let began = end.checked_sub(self.limit()).unwrap_or(end);
-        let soon = end.min(began + self.options.patience);
-        // The beginning of an exchange takes this long only after an earlier request.
-        let has_sent = Instant::now() > soon;
-        Exchange { session: self, site: self.site.get(), end, soon, token: None, has_sent }
-    }
+/// One exchange: all requests of a delivery, or of a check. Its mark was allowed just before it began, so a token that takes long
+/// is left to the next exchange.
+#[derive(Clone, Copy)]
+pub(crate) struct Exchange<'s> {
+    session: &'s Session,
+    /// A token is awaited until then.
+    soon: Instant,
+    /// It is over then.
+    pub(crate) end: Instant,
+}
 
-    /// One request of an exchange that ends at `end`.
+impl<'s> Exchange<'s> {
+    /// One request.
     ///
     /// # Errors
     /// There is no answer.
-    pub(crate) async fn send(
-        &self,
+    pub(crate) async fn send(self, service: &Service, ask: &Ask<'_>) -> Result<Answer, Outcome> {
+        self.sending().send(service, ask).await.map_err(|trouble| trouble.outcome())
+    }
+
+    /// What a service has under a path, by the key in its answer; `None` if the service says that it does not exist.
+    ///
+    /// # Errors
+    /// The answer is unknown.
+    pub(crate) async fn get(
+        self,
         service: &Service,
-        ask: &Ask<'_>,
-        end: Instant,
-    ) -> Result<Answer, Outcome> {
-        self.begin(end).send(service, ask).await.map_err(|trouble| trouble.outcome())
+        (path, query): (&str, &[(&str, &str)]),
+        key: &str,
+    ) -> Result<Option<Value>, Outcome> {
+        found(service.who, &self.send(service, &Ask::get(path, query)).await?, key)
     }
 
     /// Whether there is a token and the catalog has the service at a usable address. The service is asked for its version
@@ -132,43 +115,45 @@ impl Session {
     ///
     /// # Errors
     /// There is no token, or no usable address.
-    pub(crate) async fn reach(&self, service: &Service, end: Instant) -> Result<(), Trouble> {
-        let mut exchange = Exchange { soon: end, ..self.begin(end) };
-        let token = exchange.token(None).await?;
-        exchange.base(&token, service).await.map(|_| ())
+    pub(crate) async fn reach(self, service: &Service) -> Result<(), Outcome> {
+        let mut sending = Self { soon: self.end, ..self }.sending();
+        let base = async {
+            let token = sending.token(None).await?;
+            sending.base(&token, service).await
+        };
+        base.await.map(drop).map_err(|trouble| trouble.outcome())
+    }
+
+    fn sending(self) -> Sending<'s> {
+        // The beginning of an exchange takes this long only after an earlier request.
+        let has_sent = Instant::now() > self.soon;
+        Sending { exchange: self, site: self.session.site.get(), token: None, has_sent }
     }
 }
 
-/// One exchange: all requests of a delivery. Its mark was allowed just before it began, so a token that takes long is
-/// left to the next exchange.
-pub(crate) struct Exchange<'s> {
-    session: &'s Session,
+/// One request, and what it takes.
+struct Sending<'s> {
+    exchange: Exchange<'s>,
     site: Arc<Site>,
-    end: Instant,
-    /// A token is awaited until then.
-    soon: Instant,
     token: Option<Arc<Token>>,
     /// Whether a request may have arrived that was not refused for its token.
     has_sent: bool,
 }
 
-impl Exchange<'_> {
-    /// One request. A 401 is followed by one repetition if there is a new token soon: the service has taken nothing then.
-    ///
-    /// # Errors
-    /// There is no answer.
-    pub(crate) async fn send(&mut self, service: &Service, ask: &Ask<'_>) -> Result<Answer, Trouble> {
+impl Sending<'_> {
+    /// A 401 is followed by one repetition if there is a new token soon: the service has taken nothing then.
+    async fn send(&mut self, service: &Service, ask: &Ask<'_>) -> Result<Answer, Trouble> {
         let token = self.token(None).await?;
         let answer = self.once(&token, service, ask).await;
         if leads_nowhere(&answer) {
-            self.session.tokens.forget(&token);
+            self.site.forget(&token);
             self.site.versions.lock().await.clear();
         }
         if !is_unauthorized(&answer) {
             return answer;
         }
         // The new password may be what ended the token.
-        self.site = self.session.site.get();
+        self.site = self.exchange.session.site.get();
         let token = self.token(Some(&token)).await?;
         self.once(&token, service, ask).await
     }
@@ -177,7 +162,7 @@ impl Exchange<'_> {
         if let Some(token) = self.token.as_ref().filter(|_| refused.is_none()) {
             return Ok(Arc::clone(token));
         }
-        let found = self.session.tokens.get(&self.site, self.soon, refused).await;
+        let found = self.site.token(self.exchange.soon, refused).await;
         let token = found.map_err(|trouble| match trouble {
             Trouble::Late(_) if self.has_sent => Trouble::Over,
             other => other,
@@ -192,28 +177,27 @@ impl Exchange<'_> {
         ask: &Ask<'_>,
     ) -> Result<Answer, Trouble> {
         let base = self.base(token, service).await?;
-        let url = with_path(&base, ask);
-        let left = self.end.saturating_duration_since(Instant::now());
+        let end = self.exchange.end;
+        let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(if self.has_sent { Trouble::Over } else { Trouble::Late(None) });
         }
-        let request =
-            self.site.client.request(ask.method.clone(), url).timeout(left).header(AUTH_TOKEN, value(token)?);
+        let request = ask.to(&self.site.client, base.clone()).header(AUTH_TOKEN, value(token)?);
         let request = ask.version.into_iter().fold(request, |all, version| all.header(API_VERSION, version));
-        let sent = wire::with_body(request, ask.body).send().await;
+        let sent = request.timeout(left).send().await;
         self.has_sent |= !sent.as_ref().is_ok_and(|response| response.status() == StatusCode::UNAUTHORIZED);
-        let at = || format!("{} at {}", service.who, shown(&base));
-        let response = sent.map_err(|error| Trouble::Fault(at(), fault::of(&error)))?;
-        let (status, wish) = wire::head(&response).map_err(|fault| Trouble::Fault(at(), fault))?;
-        let date = wire::date(&response);
-        let headers = response.headers().clone();
-        let patience =
-            if (200..300).contains(&status) && *ask.method != Method::GET { BODY_TIME } else { left };
-        let (body, cut) = wire::read(response, self.end.min(Instant::now() + patience)).await;
-        if (200..300).contains(&status) && page::is_one(&headers, wire::begun(&body, cut.is_none())) {
-            return Err(Trouble::Page(at()));
+        let is_change = *ask.method != Method::GET;
+        let patience = |status| match (200..300).contains(&status) && is_change {
+            true => end.min(Instant::now() + BODY_TIME),
+            false => end,
+        };
+        let at = shown(&base);
+        let whose = || format!("{} at {at}", service.who);
+        let came = wire::came(sent, patience).await.map_err(|fault| Trouble::Fault(whose(), fault))?;
+        match (200..300).contains(&came.status) && came.is_page() {
+            true => Err(Trouble::Page(whose())),
+            false => Ok(came.answer(at, token.value.clone())),
         }
-        Ok(Answer { status, wish, date, body, at: shown(&base), secret: token.value.clone() })
     }
 
     /// The address of the service's API. If the catalog names no version, the service is asked for it, once for all.
@@ -224,14 +208,14 @@ impl Exchange<'_> {
         }
         let (site, asked) = (Arc::clone(&self.site), versions::question(&address));
         let late = || Trouble::NoVersion(versions::late(service, &asked));
-        let mut known = timeout_at(self.end, site.versions.lock()).await.map_err(|_| late())?;
+        let mut known = timeout_at(self.exchange.end, site.versions.lock()).await.map_err(|_| late())?;
         if let Some(found) = known.get(&address) {
             return Ok(found.clone());
         }
         let found = self.version(token, service, &address, &asked).await?;
         known.insert(address, found.clone());
         // The mark was allowed just before the exchange began.
-        if Instant::now() > self.soon && !self.has_sent { Err(late()) } else { Ok(found) }
+        if Instant::now() > self.exchange.soon && !self.has_sent { Err(late()) } else { Ok(found) }
     }
 
     /// Asks a service where its current version is.
@@ -242,14 +226,13 @@ impl Exchange<'_> {
         address: &Url,
         asked: &Url,
     ) -> Result<Url, Trouble> {
-        let end = self.end.min(Instant::now() + VERSION_TIME);
+        let end = self.exchange.end.min(Instant::now() + VERSION_TIME);
         let left = end.saturating_duration_since(Instant::now());
-        let request = self.site.client.get(asked.clone()).timeout(left).header(AUTH_TOKEN, value(token)?);
+        let request = Ask::get("/", &[]).to(&self.site.client, address.clone());
+        let request = request.timeout(left).header(AUTH_TOKEN, value(token)?);
+        let came = wire::came(request.send().await, |_| end).await;
         let unanswered = |fault: Fault| Trouble::NoVersion(versions::unanswered(service, asked, &fault));
-        let response =
-            wire::with_body(request, None).send().await.map_err(|error| unanswered(fault::of(&error)))?;
-        let (status, wish) = wire::head(&response).map_err(unanswered)?;
-        let (body, _) = wire::read(response, end).await;
+        let wire::Came { status, wish, body, .. } = came.map_err(unanswered)?;
         let said = serde_json::from_slice(&body).unwrap_or_default();
         let found = if matches!(status, 200 | 300) { versions::current(address, &said) } else { None };
         found.ok_or_else(|| Trouble::NoVersion(versions::without(service, asked, status, wish)))
@@ -257,23 +240,13 @@ impl Exchange<'_> {
 
     /// The address that the catalog, or the configuration, has for a service.
     fn address(&self, token: &Token, service: &Service) -> Result<Url, Trouble> {
-        let Session { own, options, .. } = self.session;
+        let Session { own, options, .. } = self.exchange.session;
         let is_own = own.is_none_or(|own| own == *service);
         let choice = self.site.cloud.choice(options.endpoint.as_ref().filter(|_| is_own), service);
         let base = catalog::address(&token.found, service, &choice).map_err(Trouble::Nowhere)?;
         let wrong = |why: String| Trouble::Nowhere(format!("the address of {}: {why}", service.name()));
         web::address(&base, options.allow_http).map_err(wrong)
     }
-}
-
-/// The address of a request.
-fn with_path(base: &Url, ask: &Ask<'_>) -> Url {
-    let mut url = base.clone();
-    url.set_path(&format!("{}{}", base.path().trim_end_matches('/'), ask.path));
-    if !ask.query.is_empty() {
-        url.query_pairs_mut().extend_pairs(ask.query);
-    }
-    url
 }
 
 /// An address for people.

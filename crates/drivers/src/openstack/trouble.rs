@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::driver::{Failure, LOCKED_OUT, Outcome, printable};
+use crate::driver::{Failure, LOCKED_OUT, Outcome};
 use crate::peer::Peer;
 use crate::web::answer::{message, shown};
 use crate::web::{Answer, Fault, Meaning, Pause, meaning, page};
@@ -51,20 +51,8 @@ impl Trouble {
             Self::Page(at) => Outcome::Unknown(page::failure(&format!(
                 "{at}: check what the catalog, or endpoint, names, and whether a proxy wants a sign-in there"
             ))),
-            Self::Fault(at, fault) => at_address(fault.outcome(), at),
+            Self::Fault(at, fault) => fault.outcome().map(|failure| failure.at(at)),
         }
-    }
-}
-
-/// The same with the address in front of its text.
-fn at_address(outcome: Outcome, at: &str) -> Outcome {
-    let named =
-        |failure: Failure| Failure { detail: printable(&format!("{at}: {}", failure.detail)), ..failure };
-    match outcome {
-        Outcome::Unreachable(failure) => Outcome::Unreachable(named(failure)),
-        Outcome::Refused(failure) => Outcome::Refused(named(failure)),
-        Outcome::Unknown(failure) => Outcome::Unknown(named(failure)),
-        other => other,
     }
 }
 
@@ -96,11 +84,8 @@ static KEYSTONE: &[Meaning] = &[
 pub(super) fn no_token(status: u16, body: &[u8], wish: Option<Duration>, secret: &str) -> Outcome {
     let row = meaning(KEYSTONE, status);
     let said = shown(&message(body), secret);
-    match row.outcome(&format!("Keystone answered {status}{}{said}", row.advice), wish) {
-        Outcome::Refused(failure) => Outcome::Refused(failure.unsent()),
-        Outcome::Retry(failure) => Outcome::Retry(failure.unsent()),
-        outcome => outcome,
-    }
+    let outcome = row.outcome(&format!("Keystone answered {status}{}{said}", row.advice), wish);
+    outcome.map(Failure::unsent)
 }
 
 /// The outcome of an answer, except for the driver's `deltas`. `who` is the service for people. No status acknowledges:

@@ -64,24 +64,19 @@ static QUESTION: &[Meaning] = &[
     Meaning::of(|_| true, Outcome::Refused, "catalog", Pause::LockedOut),
 ];
 
-/// The outcome if the answer has no version that can be used.
+/// The outcome if the answer has no version that can be used: nothing of a mark was sent with the question.
 pub(super) fn without(service: &Service, asked: &Url, status: u16, wish: Option<Duration>) -> Outcome {
     let advice = "the address has no version: put it there in the catalog, or set endpoint";
     let why = format!("{} at {asked} answered {status} and no list of versions; {advice}", service.who);
-    unsent(meaning(QUESTION, status).outcome(&why, wish))
+    meaning(QUESTION, status).outcome(&why, wish).map(Failure::unsent)
 }
 
-/// The outcome if there was no answer.
+/// The outcome if there was no answer: nothing of a mark was sent with the question.
 pub(super) fn unanswered(service: &Service, asked: &Url, fault: &Fault) -> Outcome {
-    let outcome = fault.outcome();
-    let named = |failure: &Failure| {
-        Failure::new(failure.kind, &format!("{} at {asked}: {}", service.who, failure.detail))
-            .of_peer(failure.peer.clone())
-    };
-    match (&outcome, outcome.failure()) {
-        (Outcome::Refused(_), Some(failure)) => unsent(Outcome::Refused(named(failure))),
-        (_, Some(failure)) => Outcome::Unreachable(named(failure)),
-        (_, None) => outcome,
+    let at = format!("{} at {asked}", service.who);
+    match fault.outcome().map(|failure| failure.at(&at).unsent()) {
+        Outcome::Unknown(failure) => Outcome::Unreachable(failure),
+        outcome => outcome,
     }
 }
 
@@ -89,14 +84,6 @@ pub(super) fn unanswered(service: &Service, asked: &Url, fault: &Fault) -> Outco
 pub(super) fn late(service: &Service, asked: &Url) -> Outcome {
     let why = format!("{} at {asked} was slow to list its versions: the next attempt uses them", service.who);
     Outcome::Unreachable(Failure::new("unavailable", &why))
-}
-
-/// Nothing of a mark was sent with the question.
-fn unsent(outcome: Outcome) -> Outcome {
-    match outcome {
-        Outcome::Refused(failure) => Outcome::Refused(failure.unsent()),
-        other => other,
-    }
 }
 
 #[cfg(test)]

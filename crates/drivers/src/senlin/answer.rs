@@ -70,12 +70,8 @@ pub(super) fn acknowledged(actions: &[String]) -> Outcome {
 
 /// The configuration names something that does not exist.
 pub(super) fn no_such(whose: Whose, id: &str) -> Outcome {
-    let (kind, key) = match whose {
-        Whose::Node => ("unknown-node", "nodes"),
-        Whose::Cluster => ("unknown-cluster", "clusters"),
-    };
-    let why = format!("Senlin has no {} {id} in this project: correct {key}", whose.key());
-    Outcome::Rejected(Failure::new(kind, &why))
+    let why = format!("Senlin has no {} {id} in this project: correct {}", whose.key, whose.path);
+    Outcome::Rejected(Failure::new(whose.unknown, &why))
 }
 
 /// No service can say whether a node is still on the host.
@@ -98,7 +94,7 @@ mod tests {
     use super::*;
 
     fn of(status: u16, body: &str) -> Result<String, (&'static str, &'static str)> {
-        begun(Whose::Node, "n", &Answer::of(status, body, None)).map_err(|outcome| outcome.words())
+        begun(body::NODE, "n", &Answer::of(status, body, None)).map_err(|outcome| outcome.words())
     }
 
     #[test]

@@ -11,43 +11,28 @@ use crate::times::seconds;
 /// How far Senlin's clock may be behind ours, in seconds.
 const SLACK: i64 = 60;
 
-/// The kind of a target.
+/// A kind of targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
-    /// A node.
-    Node,
-    /// A cluster.
-    Cluster,
-}
-
-impl Whose {
-    /// Their path.
-    pub(super) fn path(self) -> &'static str {
-        match self {
-            Self::Node => "nodes",
-            Self::Cluster => "clusters",
-        }
-    }
-
+pub(super) struct Whose {
     /// The word for one.
-    pub(super) fn key(self) -> &'static str {
-        match self {
-            Self::Node => "node",
-            Self::Cluster => "cluster",
-        }
-    }
-
-    /// The action of its recovery.
-    pub(super) fn action(self) -> &'static str {
-        match self {
-            Self::Node => "NODE_RECOVER",
-            Self::Cluster => "CLUSTER_RECOVER",
-        }
-    }
+    pub(super) key: &'static str,
+    /// Their path, and the key of the route that names them.
+    pub(super) path: &'static str,
+    /// The action of a recovery.
+    pub(super) action: &'static str,
+    /// The rejection of one that does not exist.
+    pub(super) unknown: &'static str,
 }
+
+/// Single nodes.
+pub(super) const NODE: Whose =
+    Whose { key: "node", path: "nodes", action: "NODE_RECOVER", unknown: "unknown-node" };
+/// Whole clusters.
+pub(super) const CLUSTER: Whose =
+    Whose { key: "cluster", path: "clusters", action: "CLUSTER_RECOVER", unknown: "unknown-cluster" };
 
 /// How a target is recovered, with the parameters of this operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// `REBOOT`; hard or soft, or Senlin's default if unset.
     Reboot(Option<&'static str>),
@@ -73,15 +58,18 @@ pub struct Recovery {
     pub check_capacity: Option<bool>,
 }
 
-/// Serialised in the order of its fields.
+/// What is stored of a mark. Serialised in the order of its fields.
 #[derive(Debug, Deserialize, Serialize)]
-struct Recovering {
+pub(super) struct Stored {
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<Request>,
+    /// The microversion of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<String>,
+    pub(super) version: Option<String>,
+    /// Pacemaker's name of the host.
     node: String,
-    host: String,
+    /// What Nova calls the host.
+    pub(super) host: String,
     failure_time: String,
 }
 
@@ -169,42 +157,32 @@ fn write(
     time: Timestamp,
 ) -> Vec<u8> {
     let (node, host, failure_time) = (node.to_owned(), host.to_owned(), time.rfc3339_seconds());
-    bytes(&Recovering { request, version, node, host, failure_time })
-}
-
-/// What a stored body says.
-#[derive(Debug)]
-pub(super) struct Stored {
-    request: Option<Request>,
-    /// The microversion of the request.
-    pub(super) version: Option<String>,
-    /// Pacemaker's name of the host. `None` for a test, which concerns all that is configured.
-    pub(super) node: Option<HostName>,
-    /// What Nova calls the host.
-    pub(super) host: String,
-    failed: i64,
+    bytes(&Stored { request, version, node, host, failure_time })
 }
 
 impl Stored {
     /// Reads it; `None` if this driver did not make it.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let Recovering { request, version, node, host, failure_time } = serde_json::from_slice(bytes).ok()?;
-        let node = match (&request, node == NO_HOST) {
-            (None, true) => None,
-            (Some(_), false) => Some(HostName::parse(&node).ok()?),
-            _ => return None,
-        };
-        Some(Self { request, version, node, host, failed: seconds(&failure_time)? })
+        let stored: Self = serde_json::from_slice(bytes).ok()?;
+        let has_time = seconds(&stored.failure_time).is_some();
+        let is_good = stored.request.is_none() == stored.is_test() && HostName::parse(&stored.node).is_ok();
+        (has_time && is_good).then_some(stored)
+    }
+
+    /// Pacemaker's name of the host. `None` for a test, which concerns all that is configured.
+    pub(super) fn node(&self) -> Option<HostName> {
+        HostName::parse(&self.node).ok().filter(|_| !self.is_test())
     }
 
     /// Whether it is a test.
     pub(super) fn is_test(&self) -> bool {
-        self.node.is_none()
+        self.node == NO_HOST
     }
 
     /// Whether something began after the failure.
     pub(super) fn is_since(&self, begun: &str) -> bool {
-        seconds(begun).is_some_and(|begun| begun >= self.failed.saturating_sub(SLACK))
+        let failed = seconds(&self.failure_time).unwrap_or(i64::MAX);
+        seconds(begun).is_some_and(|begun| begun >= failed.saturating_sub(SLACK))
     }
 
     /// What Senlin gets: the same bytes at every attempt.

@@ -2,7 +2,7 @@
 
 use site::Section;
 
-use super::body::{Operation, Recovery, Whose};
+use super::body::{CLUSTER, NODE, Operation, Recovery, Whose};
 use crate::openstack::{self, ByHost, is_uuid};
 use crate::which::HostNames;
 
@@ -35,8 +35,8 @@ impl Targets {
     /// All of them, and their kind.
     pub(super) fn all(&self) -> (Whose, &ByHost<String>) {
         match self {
-            Self::Nodes(all) => (Whose::Node, all),
-            Self::Clusters(all) => (Whose::Cluster, all),
+            Self::Nodes(all) => (NODE, all),
+            Self::Clusters(all) => (CLUSTER, all),
         }
     }
 }
@@ -83,33 +83,23 @@ fn id(text: &str) -> Result<String, String> {
     is_uuid(text).then(|| text.to_ascii_lowercase()).ok_or_else(|| "must be Senlin's id, a UUID".to_owned())
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Word {
-    Reboot,
-    Rebuild,
-    Recreate,
-}
-
 /// S0-31: an operation has its own parameters, and no others.
 fn operation(table: &mut Section<'_, '_>) -> Option<Operation> {
-    let words = [("reboot", Word::Reboot), ("rebuild", Word::Rebuild), ("recreate", Word::Recreate)];
-    let word = table.choice("operation", &words);
     let kind = table.choice("reboot-type", &[("soft", "SOFT"), ("hard", "HARD")]);
     let delete_timeout = table.number("delete-timeout", 1..=LONGEST);
     let force = table.flag("force-recreate");
+    let words = [
+        ("reboot", Operation::Reboot(kind)),
+        ("rebuild", Operation::Rebuild),
+        ("recreate", Operation::Recreate { delete_timeout, force }),
+    ];
+    let operation = table.choice("operation", &words);
     table.needs("operation", "set it to reboot, rebuild or recreate");
-    let word = word?;
-    for (key, of) in [
-        ("reboot-type", Word::Reboot),
-        ("delete-timeout", Word::Recreate),
-        ("force-recreate", Word::Recreate),
-    ] {
-        let why = "does not belong to this operation: remove it, or change operation";
-        table.complain_if(of != word, key, why);
+    let operation = operation?;
+    let why = "does not belong to this operation: remove it, or change operation";
+    table.complain_if(!matches!(operation, Operation::Reboot(_)), "reboot-type", why);
+    for key in ["delete-timeout", "force-recreate"] {
+        table.complain_if(!matches!(operation, Operation::Recreate { .. }), key, why);
     }
-    Some(match word {
-        Word::Reboot => Operation::Reboot(kind),
-        Word::Rebuild => Operation::Rebuild,
-        Word::Recreate => Operation::Recreate { delete_timeout, force },
-    })
+    Some(operation)
 }

@@ -82,8 +82,12 @@ impl ClientOptions {
         ca: Option<Vec<Certificate>>,
         identity: Option<Identity>,
     ) -> reqwest::Result<Client> {
-        let alone = builder(self, ca);
-        identity.into_iter().fold(alone, ClientBuilder::identity).build()
+        let client = trusting(careful(self.timeout, self.keep_alive).timeout(self.timeout), self, ca);
+        let client = match self.server_name {
+            Some(_) => client.dns_resolver(Host(host(&self.url).to_owned())),
+            None => client,
+        };
+        identity.into_iter().fold(client, ClientBuilder::identity).build()
     }
 
     /// The url for the client, which takes the TLS name from there.
@@ -120,11 +124,6 @@ fn no_ca(options: &ClientOptions) -> Unusable {
     }
 }
 
-fn builder(options: &ClientOptions, ca: Option<Vec<Certificate>>) -> ClientBuilder {
-    let client = careful(options.timeout, options.keep_alive).timeout(options.timeout);
-    placed(trusting(client, options, ca), options)
-}
-
 /// The settings for TCP: an exchange may take long.
 pub(crate) fn careful(limit: Duration, keep_alive: bool) -> ClientBuilder {
     let client = Client::builder()
@@ -158,13 +157,6 @@ fn trusting(client: ClientBuilder, options: &ClientOptions, ca: Option<Vec<Certi
         Some(certificates) => client.tls_certs_only(certificates),
         // Without TLS no certificates are needed, and a system without any would make no client.
         None if !tls => client.tls_certs_only([]),
-        None => client,
-    }
-}
-
-fn placed(client: ClientBuilder, options: &ClientOptions) -> ClientBuilder {
-    match options.server_name {
-        Some(_) => client.dns_resolver(Host(host(&options.url).to_owned())),
         None => client,
     }
 }

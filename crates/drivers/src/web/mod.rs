@@ -32,5 +32,5 @@ pub(crate) use plain::plain;
 pub(crate) use status::tests::expected;
 pub(crate) use status::{Meaning, Pause, meaning};
 pub use url::{address, host, shown};
-pub(crate) use url::{hidden, peer, target};
+pub(crate) use url::{peer, target};
 pub(crate) use wire::Ask;

@@ -57,7 +57,7 @@ pub(crate) fn target(url: &Url) -> String {
 }
 
 /// What [`shown`] leaves out.
-pub(crate) fn hidden(url: &Url) -> Option<&str> {
+fn hidden(url: &Url) -> Option<&str> {
     Some(&url.as_str()[open_until(url)..]).filter(|rest| !rest.is_empty())
 }
 

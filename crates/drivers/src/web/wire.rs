@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderMap, HeaderName, RETRY_AFTER};
 use reqwest::{Client, Method, RequestBuilder, Response, Url};
 use secrecy::SecretString;
 use tokio::time::{Instant, timeout_at};
@@ -38,22 +38,29 @@ pub(crate) struct Ask<'a> {
     query: &'a [(&'a str, &'a str)],
     /// The content, and its type.
     body: Option<(&'static str, &'a [u8])>,
+    /// The microversion of a service of OpenStack, with its type before it; if unset, the service's oldest.
+    pub(crate) version: Option<&'a str>,
 }
 
 impl<'a> Ask<'a> {
     /// A question.
     pub(crate) fn get(path: &'a str, query: &'a [(&'a str, &'a str)]) -> Self {
-        Self { method: &Method::GET, path, query, body: None }
+        Self { method: &Method::GET, path, query, body: None, version: None }
     }
 
     /// A change. `docs/writes.md` lists it.
     pub(crate) fn write(method: &'a Method, path: &'a str, body: &'a [u8]) -> Self {
-        Self { method, path, query: &[], body: Some((JSON, body)) }
+        Self { method, path, query: &[], body: Some((JSON, body)), version: None }
     }
 
     /// The same with content of this type.
     pub(crate) fn of_type(self, kind: &'static str) -> Self {
         Self { body: self.body.map(|(_, body)| (kind, body)), ..self }
+    }
+
+    /// The same in this microversion.
+    pub(crate) fn in_version(self, version: Option<&'a str>) -> Self {
+        Self { version, ..self }
     }
 
     /// The request below the service's address.
@@ -70,16 +77,6 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// The request with its JSON body, if there is one.
-pub(crate) fn with_body(request: RequestBuilder, body: Option<&[u8]>) -> RequestBuilder {
-    let json = HeaderValue::from_static(JSON);
-    let request = request.header(ACCEPT, json.clone());
-    match body {
-        Some(body) => request.header(CONTENT_TYPE, json).body(body.to_vec()),
-        None => request,
-    }
-}
-
 /// The status and `Retry-After` of an answer, unless its header section is too large.
 ///
 /// # Errors
@@ -90,11 +87,6 @@ pub(crate) fn head(response: &Response) -> Result<(u16, Option<Duration>), Fault
         return Err(Fault::TooLarge);
     }
     Ok((response.status().as_u16(), wish(text(headers, RETRY_AFTER), text(headers, DATE))))
-}
-
-/// An answer's `Date`: seconds since the epoch by the endpoint's own clock.
-pub(crate) fn date(response: &Response) -> Option<i64> {
-    answer::date(text(response.headers(), DATE))
 }
 
 fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
@@ -120,7 +112,7 @@ pub(crate) async fn is_page(response: &mut Response) -> bool {
 }
 
 /// A body without a byte is empty only if it has ended.
-pub(crate) fn begun(body: &[u8], is_over: bool) -> Option<&[u8]> {
+fn begun(body: &[u8], is_over: bool) -> Option<&[u8]> {
     (is_over || !body.is_empty()).then_some(body)
 }
 
@@ -165,7 +157,7 @@ pub(crate) async fn came(
     Ok(Came { status, wish, headers, body, cut })
 }
 
-pub(crate) async fn read(mut response: Response, end: Instant) -> (Vec<u8>, Option<Cut>) {
+async fn read(mut response: Response, end: Instant) -> (Vec<u8>, Option<Cut>) {
     let mut body = Vec::new();
     loop {
         let cut = match timeout_at(end, response.chunk()).await {
