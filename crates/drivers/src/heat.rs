@@ -45,13 +45,13 @@ impl Heat {
     /// # Errors
     /// They cannot be used.
     pub fn new(options: Options) -> Result<Self, Unusable> {
-        let session = Session::new(options.cloud.clone())?.mainly(ORCHESTRATION);
+        let session = Session::new(options.cloud.clone(), ORCHESTRATION)?;
         let about = About {
             names: Some(options.host_name.clone()),
             undo: Some(UNDO.to_owned()),
             steps: returns(options.unmark),
             // Heat would replace a healthy resource, and Nova shows who is on the host now, not when it failed.
-            ..session.about(KIND.word, &ORCHESTRATION)
+            ..session.about(KIND.word)
         };
         Ok(Self { session, options, about })
     }
@@ -64,7 +64,7 @@ impl Heat {
 
     /// What a test finds, and each host name that Nova does not know.
     async fn findings(&self, hosts: &[Named]) -> Vec<Finding> {
-        let mut all = openstack::try_out(self, &self.session, &ORCHESTRATION).await;
+        let mut all = openstack::try_out(self, &self.session).await;
         let exchange = self.session.exchange();
         let is_asked = all.is_empty() && !self.options.stacks.is_empty();
         for host in hosts.iter().filter(|_| is_asked) {

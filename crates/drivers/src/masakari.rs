@@ -26,7 +26,6 @@ use crate::kept::Unusable;
 use crate::openstack::{self, INSTANCE_HA, Session};
 use crate::web::Ask;
 use crate::which::Named;
-use answer::Reply;
 use body::Stored;
 use lookup::{Hosts, Lookup, too_many};
 use row::Unseen;
@@ -72,14 +71,14 @@ impl Masakari {
     /// # Errors
     /// They cannot be used.
     pub fn new(options: Options) -> Result<Self, Unusable> {
-        let session = Session::new(options.cloud.clone())?;
+        let session = Session::new(options.cloud.clone(), INSTANCE_HA)?;
         let about = About {
             names: Some(options.host_name.clone()),
             undo: Some(UNDO.to_owned()),
             // Its bytes are those of the notification that it concerns.
             steps: returns(options.clear_maintenance),
             terms: holds(Some(STALE)),
-            ..session.about(KIND.word, &INSTANCE_HA)
+            ..session.about(KIND.word)
         };
         Ok(Self { session, options, about })
     }
@@ -95,7 +94,7 @@ impl Masakari {
 
     /// Masakari's entry of each host, if it shows them, after the outcome of a notification of a host that does not exist.
     async fn findings(&self, hosts: &[Named]) -> Vec<Finding> {
-        let mut all = openstack::try_out(self, &self.session, &INSTANCE_HA).await;
+        let mut all = openstack::try_out(self, &self.session).await;
         // Masakari may show hosts though it takes no notification: one role is not the other.
         if all.iter().any(|finding| finding.why.kind != "forbidden") {
             return all;
@@ -114,15 +113,16 @@ impl Masakari {
 
 /// In the oldest version: it is the same in all. In doubt Masakari is asked whether it has this very notification.
 async fn send(lookup: Lookup<'_>, message: Message<'_>, stored: Option<&Stored>) -> Result<Outcome, Outcome> {
-    let answer =
-        lookup.0.send(&INSTANCE_HA, &Ask::write(&Method::POST, "/notifications", message.body)).await?;
-    Ok(match (answer::reply(&answer, stored), stored) {
-        (Reply::Ended(outcome), _) => outcome,
-        (Reply::Doubt(doubt), Some(stored)) => {
-            answer::settle(doubt, lookup.find(stored).await, message.ambiguous > 0)
-        }
-        (Reply::Doubt(doubt), None) => answer::settle(doubt, Ok(None), message.ambiguous > 0),
-    })
+    let answer = lookup.0.send(&Ask::write(&Method::POST, "/notifications", message.body)).await?;
+    let doubt = match answer::reply(&answer, stored) {
+        Ok(outcome) => return Ok(outcome),
+        Err(doubt) => doubt,
+    };
+    let found = match stored {
+        Some(stored) => lookup.find(stored).await,
+        None => Ok(None),
+    };
+    Ok(answer::settle(doubt, found, message.ambiguous > 0))
 }
 
 /// The host is back: ends the maintenance that its notification caused.
@@ -139,7 +139,7 @@ async fn end_maintenance(lookup: Lookup<'_>, stored: &Stored) -> Result<Outcome,
         return Ok(ended);
     }
     let path = format!("/segments/{}/hosts/{}", host.segment.uuid, host.uuid);
-    let answer = lookup.0.send(&INSTANCE_HA, &Ask::write(&Method::PUT, &path, back::CLEARED)).await?;
+    let answer = lookup.0.send(&Ask::write(&Method::PUT, &path, back::CLEARED)).await?;
     Ok(back::cleared(&answer, &host))
 }
 

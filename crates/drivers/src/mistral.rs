@@ -43,9 +43,9 @@ impl Mistral {
     /// They cannot be used.
     pub fn new(options: Options) -> Result<Self, Unusable> {
         let workflow = Workflow::of(options.workflow.clone(), options.namespace.clone());
-        let session = Session::new(options.cloud.clone())?;
+        let session = Session::new(options.cloud.clone(), WORKFLOW)?;
         // A workflow that evacuates the host could start instances a second time that run there again.
-        let usual = session.about(KIND.word, &WORKFLOW);
+        let usual = session.about(KIND.word);
         let endpoint = format!("workflow {} in {}", workflow.shown(), usual.endpoint);
         let about = About { endpoint, undo: Some(UNDO.to_owned()), ..usual };
         Ok(Self { session, workflow, options, about })
@@ -55,12 +55,11 @@ impl Mistral {
         let stored = Stored::read(message.body).ok_or_else(|| Outcome::Rejected(Failure::of_others()))?;
         let exchange = self.session.exchange();
         // Whether the workflow exists; this starts nothing.
-        if stored.test {
+        if stored.is_test() {
             let (path, query) = (stored.workflow.path(), stored.workflow.query());
-            return Ok(answer::found(&exchange.send(&WORKFLOW, &Ask::get(&path, &query)).await?));
+            return Ok(answer::found(&exchange.send(&Ask::get(&path, &query)).await?));
         }
-        let answer =
-            exchange.send(&WORKFLOW, &Ask::write(&Method::POST, "/executions", message.body)).await?;
+        let answer = exchange.send(&Ask::write(&Method::POST, "/executions", message.body)).await?;
         Ok(answer::started(&answer, &stored.id))
     }
 }
@@ -83,7 +82,7 @@ impl Driver for Mistral {
     }
 
     fn check<'a>(&'a self, _hosts: &'a [Named]) -> Check<'a> {
-        Box::pin(async { Some(openstack::try_out(self, &self.session, &WORKFLOW).await) })
+        Box::pin(async { Some(openstack::try_out(self, &self.session).await) })
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {

@@ -57,13 +57,13 @@ impl Nova {
     /// # Errors
     /// They cannot be used.
     pub fn new(options: Options) -> Result<Self, Unusable> {
-        let session = Session::new(options.cloud.clone())?;
+        let session = Session::new(options.cloud.clone(), COMPUTE)?;
         let about = About {
             names: Some(options.host_name.clone()),
             undo: Some(undo(options.disabled_reason.is_some())),
             steps: returns(options.up_when_returned),
             // Instances of a host that is well could be started a second time.
-            ..session.about(KIND.word, &COMPUTE)
+            ..session.about(KIND.word)
         };
         Ok(Self { session, options, about })
     }
@@ -87,13 +87,13 @@ impl Nova {
         }
         let (path, body) = (format!("/os-services/{}", service.id), bytes(&change));
         let ask = Ask::write(&Method::PUT, &path, &body).in_version(Some(VERSION));
-        let answer = exchange.send(&COMPUTE, &ask).await?;
+        let answer = exchange.send(&ask).await?;
         Ok(answer::changed(&answer, &service, &stored.host, &change))
     }
 
     /// What would fail, and each host that Nova would not find.
     async fn findings(&self, hosts: &[Named]) -> Vec<Finding> {
-        let all = openstack::try_out(self, &self.session, &COMPUTE).await;
+        let all = openstack::try_out(self, &self.session).await;
         if !all.is_empty() || hosts.is_empty() {
             return all;
         }
@@ -117,14 +117,13 @@ impl Nova {
     }
 }
 
+/// How an operator undoes what the driver does.
 fn undo(disables: bool) -> String {
+    let up = answer::up("{host}");
+    let undo = format!("Nova may have its nova-compute forced down; if the host is well, run `{up}`");
     let disabled =
         format!(", and if its disabled reason names {}, again with --enable instead of --up", body::WHO);
-    format!(
-        "Nova may have its nova-compute forced down; if the host is well, run `{}`{}",
-        answer::up("{host}"),
-        if disables { disabled } else { String::new() }
-    )
+    if disables { undo + &disabled } else { undo }
 }
 
 impl Driver for Nova {

@@ -49,13 +49,13 @@ impl Senlin {
     /// # Errors
     /// They cannot be used.
     pub fn new(options: Options) -> Result<Self, Unusable> {
-        let session = Session::new(options.cloud.clone())?.mainly(CLUSTERING);
+        let session = Session::new(options.cloud.clone(), CLUSTERING)?;
         let about = About {
             names: Some(options.host_name.clone()),
             undo: Some(UNDO.to_owned()),
             // A node that is well again would be recovered once more, and lose its data.
             terms: holds(Some(STALE)),
-            ..session.about(KIND.word, &CLUSTERING)
+            ..session.about(KIND.word)
         };
         Ok(Self { session, options, about })
     }
@@ -106,10 +106,10 @@ impl Work<'_> {
     async fn state_of(&self, id: &str) -> Result<Seen, Outcome> {
         let Self { exchange, whose, stored } = self;
         let path = format!("/{}/{id}", whose.path);
-        let there = exchange.get(&CLUSTERING, (&path, &[]), whose.key).await?;
+        let there = exchange.get(&Ask::get(&path, &[]), whose.key).await?;
         let there = there.ok_or_else(|| answer::no_such(*whose, id))?;
         let query = [("target", id), ("action", whose.action)];
-        let actions = exchange.get(&CLUSTERING, ("/actions", &query), "actions").await?;
+        let actions = exchange.get(&Ask::get("/actions", &query), "actions").await?;
         match answer::seen(stored, &there, &actions.unwrap_or_default())? {
             Seen::Idle if *whose == NODE && !stored.is_test() => self.idle(id, &there).await,
             seen => Ok(seen),
@@ -131,7 +131,7 @@ impl Work<'_> {
     async fn recover(&self, id: &str) -> Result<String, Outcome> {
         let (path, body) = (format!("/{}/{id}/actions", self.whose.path), self.stored.request());
         let ask = Ask::write(&Method::POST, &path, &body).in_version(self.stored.version.as_deref());
-        answer::begun(self.whose, id, &self.exchange.send(&CLUSTERING, &ask).await?)
+        answer::begun(self.whose, id, &self.exchange.send(&ask).await?)
     }
 }
 
@@ -153,7 +153,7 @@ impl Driver for Senlin {
     }
 
     fn check<'a>(&'a self, _hosts: &'a [Named]) -> Check<'a> {
-        Box::pin(async { Some(openstack::try_out(self, &self.session, &CLUSTERING).await) })
+        Box::pin(async { Some(openstack::try_out(self, &self.session).await) })
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {

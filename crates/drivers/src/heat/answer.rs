@@ -15,8 +15,6 @@ pub(super) enum Patched {
     Left,
     /// It was not taken; others may be.
     NotTaken(Outcome),
-    /// Heat would take none of the others either.
-    Ended(Outcome),
 }
 
 impl Found {
@@ -48,16 +46,14 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Counts one; returns what ends the exchange at once.
-    pub(super) fn add(&mut self, patched: Patched) -> Option<Outcome> {
+    /// Counts one.
+    pub(super) fn add(&mut self, patched: Patched) {
         match patched {
             Patched::Done => self.done += 1,
             Patched::Left => self.left += 1,
             Patched::NotTaken(outcome @ Outcome::Retry(_)) => self.busy = Some(outcome),
             Patched::NotTaken(outcome) => self.not_taken = Some(outcome),
-            Patched::Ended(outcome) => return Some(outcome),
         }
-        None
     }
 
     /// Acknowledged only if nothing is left to do.
@@ -80,13 +76,18 @@ static DELTAS: &[Meaning] = &[Meaning::of(|status| status == 409, Outcome::Retry
     .saying(": the resource is being worked on")];
 
 /// Reads the answer to a PATCH. Its body is `null` where it was taken.
-pub(super) fn of_patch(answer: &Answer) -> Patched {
+///
+/// # Errors
+/// Heat would take none of the others either.
+pub(super) fn of_patch(answer: &Answer) -> Result<Patched, Outcome> {
     match answer.status {
-        200..=299 => Patched::Done,
-        404 if answer.is_absent() => Patched::Left,
+        200..=299 => Ok(Patched::Done),
+        404 if answer.is_absent() => Ok(Patched::Left),
         status => match usual("Heat", answer, DELTAS) {
-            outcome if status == 409 || matches!(outcome, Outcome::Rejected(_)) => Patched::NotTaken(outcome),
-            outcome => Patched::Ended(outcome),
+            outcome if status == 409 || matches!(outcome, Outcome::Rejected(_)) => {
+                Ok(Patched::NotTaken(outcome))
+            }
+            outcome => Err(outcome),
         },
     }
 }
@@ -134,10 +135,10 @@ mod tests {
     #[test]
     fn one_that_is_busy_or_not_taken_keeps_no_other_waiting() {
         let of = |status: u16, body: &str| match of_patch(&Answer::of(status, body, None)) {
-            Patched::Done => ("done", ("", "")),
-            Patched::Left => ("left", ("", "")),
-            Patched::NotTaken(outcome) => ("not taken", outcome.words()),
-            Patched::Ended(outcome) => ("ended", outcome.words()),
+            Ok(Patched::Done) => ("done", ("", "")),
+            Ok(Patched::Left) => ("left", ("", "")),
+            Ok(Patched::NotTaken(outcome)) => ("not taken", outcome.words()),
+            Err(outcome) => ("ended", outcome.words()),
         };
         for status in 0..=1000 {
             let expected = match status {
@@ -158,9 +159,8 @@ mod tests {
         let not = || Patched::NotTaken(Outcome::Rejected(Failure::new("rejected", "")));
         let sum = |parts: Vec<Patched>| {
             let mut tally = Tally::default();
-            let ended = parts.into_iter().find_map(|part| tally.add(part));
-            let outcome = ended.unwrap_or_else(|| tally.outcome());
-            match outcome {
+            parts.into_iter().for_each(|part| tally.add(part));
+            match tally.outcome() {
                 Outcome::Acknowledged { reference } => reference.unwrap(),
                 other => other.as_str().to_owned(),
             }
@@ -170,8 +170,6 @@ mod tests {
         assert_eq!(sum(vec![Patched::Left, Patched::Done]), "1 resource, 1 left alone");
         assert_eq!(sum(vec![Patched::Done, busy(), not()]), "retry");
         assert_eq!(sum(vec![not(), Patched::Done]), "rejected");
-        let refused = Outcome::Refused(Failure::new("forbidden", ""));
-        assert_eq!(sum(vec![busy(), Patched::Ended(refused)]), "refused");
     }
 
     /// Keystone is away, or too slow for the rest: Heat keeps what it has taken. The broken variant reports "nothing was

@@ -40,14 +40,17 @@ pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
 /// A stack: `NAME/ID`. Heat finds a stack by its name alone in a read, but not in a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stack {
-    path: String,
+    /// Where it is, behind the service's address.
+    pub(super) path: String,
 }
 
 /// A resource of a stack: `STACK_NAME/STACK_ID/RESOURCE`, where RESOURCE is a name or a physical id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
-    path: String,
-    written: String,
+    /// Where it is, behind the service's address.
+    pub(super) path: String,
+    /// As the configuration has it.
+    pub(super) written: String,
 }
 
 impl Stack {
@@ -61,11 +64,6 @@ impl Stack {
             _ => Err(format!("must be STACK_NAME/STACK_ID, {ALPHABET}")),
         }
     }
-
-    /// Where it is, behind the service's address.
-    pub(super) fn path(&self) -> &str {
-        &self.path
-    }
 }
 
 impl Resource {
@@ -78,16 +76,6 @@ impl Resource {
         let (stack, name) = text.rsplit_once('/').filter(|(_, name)| is_plain(name)).ok_or_else(wrong)?;
         let stack = Stack::parse(stack).map_err(|_| wrong())?;
         Ok(Self { path: format!("{}/resources/{name}", stack.path), written: text.to_owned() })
-    }
-
-    /// Where it is, behind the service's address.
-    pub(super) fn path(&self) -> &str {
-        &self.path
-    }
-
-    /// As the configuration has it.
-    pub(super) fn written(&self) -> &str {
-        &self.written
     }
 }
 
@@ -106,8 +94,8 @@ mod tests {
     #[test]
     fn a_resource_is_a_stack_and_a_name() {
         let resource = Resource::parse("web/5e9a-1/server.0").unwrap();
-        assert_eq!(resource.path(), "/stacks/web/5e9a-1/resources/server.0");
-        assert_eq!(Stack::parse("web/5e9a-1").unwrap().path(), "/stacks/web/5e9a-1");
+        assert_eq!(resource.path, "/stacks/web/5e9a-1/resources/server.0");
+        assert_eq!(Stack::parse("web/5e9a-1").unwrap().path, "/stacks/web/5e9a-1");
         for text in ["", "a", "a/b", "a/b/c/d", "a//c", "a/../c", "a/b/c?d", "a/b/c#", "a/b/%2e", "a/b/c d"] {
             assert!(Resource::parse(text).is_err(), "{text}");
         }

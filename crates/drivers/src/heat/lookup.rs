@@ -2,45 +2,36 @@
 
 use serde_json::Value;
 
-use super::answer::no_such;
 use super::body::Stored;
 use super::found::Found;
 use super::keys::{Resource, Stack, is_plain};
 use crate::driver::Outcome;
-use crate::openstack::{Exchange, ORCHESTRATION, rows};
+use crate::openstack::{Exchange, rows};
+use crate::web::Ask;
 
 /// How many servers are asked for at once: ten mostly fit into one answer.
 const PAGES: [&str; 2] = ["10", "1"];
 /// Nested stacks, deeper than Heat's own limit.
 const DEPTH: &str = "16";
 
-/// A resource that the configuration names.
+/// A resource that the configuration names; `None` if there is none.
 ///
 /// # Errors
-/// The outer one: the answer is unknown. The inner one: there is no such resource.
-pub(super) async fn resource(
-    exchange: Exchange<'_>,
-    resource: &Resource,
-) -> Result<Result<Found, Outcome>, Outcome> {
-    let found = exchange.get(&ORCHESTRATION, (resource.path(), &[]), "resource").await?;
-    let missing = || no_such("unknown-resource", &format!("resource {}", resource.written()), "resources");
-    Ok(found.map(|row| of_row(&row, resource.path().to_owned())).ok_or_else(missing))
+/// The answer is unknown.
+pub(super) async fn resource(exchange: Exchange<'_>, resource: &Resource) -> Result<Option<Found>, Outcome> {
+    let found = exchange.get(&Ask::get(&resource.path, &[]), "resource").await?;
+    Ok(found.map(|row| of_row(&row, resource.path.clone())))
 }
 
-/// Everything in a stack and its nested stacks. Each is named by its physical id if it has one: after a replacement its
-/// name means another one.
+/// Everything in a stack and its nested stacks; `None` if there is no such stack. Each is named by its physical id if it has one:
+/// after a replacement its name means another one.
 ///
 /// # Errors
-/// The outer one: the answer is unknown. The inner one: there is no such stack.
-pub(super) async fn members(
-    exchange: Exchange<'_>,
-    stack: &Stack,
-) -> Result<Result<Vec<Found>, Outcome>, Outcome> {
-    let path = format!("{}/resources", stack.path());
-    let found = exchange.get(&ORCHESTRATION, (&path, &[("nested_depth", DEPTH)]), "resources").await?;
-    let name = stack.path().trim_start_matches("/stacks/");
-    let missing = || no_such("unknown-stack", &format!("stack {name}"), "stacks");
-    Ok(found.map(|all| rows(Some(all)).iter().filter_map(member).collect()).ok_or_else(missing))
+/// The answer is unknown.
+pub(super) async fn members(exchange: Exchange<'_>, stack: &Stack) -> Result<Option<Vec<Found>>, Outcome> {
+    let (path, query) = (format!("{}/resources", stack.path), [("nested_depth", DEPTH)]);
+    let found = exchange.get(&Ask::get(&path, &query), "resources").await?;
+    Ok(found.map(|all| rows(Some(all)).iter().filter_map(member).collect()))
 }
 
 fn member(row: &Value) -> Option<Found> {
@@ -51,7 +42,7 @@ fn member(row: &Value) -> Option<Found> {
     let links = row["links"].as_array()?;
     let own = links.iter().find(|link| link["rel"] == "stack")?["href"].as_str()?;
     let stack = Stack::parse(own.rsplit_once("/stacks/")?.1).ok()?;
-    Some(of_row(row, format!("{}/resources/{physical}", stack.path())))
+    Some(of_row(row, format!("{}/resources/{physical}", stack.path)))
 }
 
 fn of_row(row: &Value, path: String) -> Found {

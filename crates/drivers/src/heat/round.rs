@@ -9,7 +9,7 @@ use super::found::Found;
 use super::keys::Options;
 use super::lookup;
 use crate::driver::{Outcome, Step};
-use crate::openstack::{Exchange, ORCHESTRATION, Place};
+use crate::openstack::{Exchange, Place};
 use crate::web::Ask;
 
 /// What is sent, and how far it got.
@@ -48,8 +48,10 @@ impl<'a> Round<'a> {
         let mut moved = false;
         for resource in self.options.resources.of(self.stored.node().as_ref()) {
             match lookup::resource(self.exchange, resource).await? {
-                Ok(found) => moved |= self.still_there(&found).await?,
-                Err(missing) => self.lacks(missing)?,
+                Some(found) => moved |= self.still_there(&found).await?,
+                None => {
+                    self.lacks("unknown-resource", &format!("resource {}", resource.written), "resources");
+                }
             }
         }
         match moved {
@@ -65,12 +67,15 @@ impl<'a> Round<'a> {
             return self.one(found).await.map(|()| false);
         }
         let Some(server) = found.server() else {
-            return self.count(Patched::NotTaken(answer::no_server(found))).map(|()| false);
+            self.tally.add(Patched::NotTaken(answer::no_server(found)));
+            return Ok(false);
         };
-        match self.exchange.place_of(server, &self.stored.host).await? {
-            Place::There => self.one(found).await.map(|()| false),
-            Place::Elsewhere | Place::Unknown => self.count(Patched::Left).map(|()| true),
+        let has_moved = self.exchange.place_of(server, &self.stored.host).await? != Place::There;
+        match has_moved {
+            true => self.tally.add(Patched::Left),
+            false => self.one(found).await?,
         }
+        Ok(has_moved)
     }
 
     /// Those that Nova has on the host. For a return, our reason finds what was marked, wherever its server is now.
@@ -85,12 +90,10 @@ impl<'a> Round<'a> {
             return Ok(());
         }
         for stack in &options.stacks {
-            let members = match lookup::members(exchange, stack).await? {
-                Ok(members) => members,
-                Err(missing) => {
-                    self.lacks(missing)?;
-                    continue;
-                }
+            let Some(members) = lookup::members(exchange, stack).await? else {
+                let name = stack.path.trim_start_matches("/stacks/");
+                self.lacks("unknown-stack", &format!("stack {name}"), "stacks");
+                continue;
             };
             let is_meant = |member: &&Found| !wants_servers || on_host.contains(&member.physical);
             for member in members.iter().filter(is_meant) {
@@ -101,10 +104,9 @@ impl<'a> Round<'a> {
     }
 
     /// The others are sent all the same; for a return, a deleted resource needs nothing.
-    fn lacks(&mut self, missing: Outcome) -> Result<(), Outcome> {
-        match self.stored.step {
-            Step::Return => Ok(()),
-            Step::Failure => self.count(Patched::NotTaken(missing)),
+    fn lacks(&mut self, kind: &'static str, what: &str, key: &str) {
+        if self.stored.step == Step::Failure {
+            self.tally.add(Patched::NotTaken(answer::no_such(kind, what, key)));
         }
     }
 
@@ -112,24 +114,16 @@ impl<'a> Round<'a> {
     async fn one(&mut self, found: &Found) -> Result<(), Outcome> {
         let patched = match found.standing(self.stored) {
             Some(patched) => patched,
-            None => self.patch(found).await,
+            None => self.patch(found).await?,
         };
-        self.count(patched)
+        self.tally.add(patched);
+        Ok(())
     }
 
-    fn count(&mut self, patched: Patched) -> Result<(), Outcome> {
-        self.tally.add(patched).map_or(Ok(()), Err)
-    }
-
-    async fn patch(&mut self, found: &Found) -> Patched {
+    async fn patch(&mut self, found: &Found) -> Result<Patched, Outcome> {
         let body = self.stored.patch();
-        let ask = Ask::write(&Method::PATCH, &found.path, &body);
-        match self.exchange.send(&ORCHESTRATION, &ask).await {
-            Ok(said) => {
-                self.has_sent = true;
-                answer::of_patch(&said)
-            }
-            Err(outcome) => Patched::Ended(outcome),
-        }
+        let answer = self.exchange.send(&Ask::write(&Method::PATCH, &found.path, &body)).await?;
+        self.has_sent = true;
+        answer::of_patch(&answer)
     }
 }

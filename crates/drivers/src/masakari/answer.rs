@@ -7,15 +7,6 @@ use crate::driver::{Failure, LOCKED_OUT, Outcome};
 use crate::openstack::{described, usual};
 use crate::web::Answer;
 
-/// What an answer says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Reply {
-    /// The outcome is known.
-    Ended(Outcome),
-    /// Masakari knows the host already. It does not say whether by this very notification.
-    Doubt(Doubt),
-}
-
 /// Why Masakari stored nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doubt {
@@ -26,15 +17,18 @@ pub(super) enum Doubt {
 }
 
 /// Reads the answer to a notification; `stored` is `None` if the stored bytes are none.
-pub(super) fn reply(answer: &Answer, stored: Option<&Stored>) -> Reply {
+///
+/// # Errors
+/// Masakari knows the host already. It does not say whether by this very notification.
+pub(super) fn reply(answer: &Answer, stored: Option<&Stored>) -> Result<Outcome, Doubt> {
     let message = answer.message();
     let is_test = stored.is_some_and(Stored::is_test);
     match doubt(answer.status, &message) {
-        Some(doubt) => Reply::Doubt(doubt),
+        Some(doubt) => Err(doubt),
         None if is_test && is_unknown_host(answer.status, &message) => {
-            Reply::Ended(Outcome::Acknowledged { reference: None })
+            Ok(Outcome::Acknowledged { reference: None })
         }
-        None => Reply::Ended(outcome(answer, &message, stored)),
+        None => Ok(outcome(answer, &message, stored)),
     }
 }
 
@@ -156,11 +150,11 @@ mod tests {
     const OTHER_PROJECT: &str = r#"{"badRequest": {"code": 400, "message": "Malformed request URL: URL's project_id 'a' doesn't match Context's project_id 'b'"}}"#;
     const FLAT: &str = r#"{"message": "The server is currently unavailable. <br /><br />\nThe Keystone service is temporarily unavailable.\n\n", "code": "503 Service Unavailable", "title": "Service Unavailable"}"#;
 
-    fn word(reply: &Reply) -> (&'static str, &'static str) {
+    fn word(reply: &Result<Outcome, Doubt>) -> (&'static str, &'static str) {
         match reply {
-            Reply::Doubt(Doubt::Duplicate) => ("doubt", "duplicate"),
-            Reply::Doubt(Doubt::Maintenance) => ("doubt", "maintenance"),
-            Reply::Ended(outcome) => outcome.words(),
+            Err(Doubt::Duplicate) => ("doubt", "duplicate"),
+            Err(Doubt::Maintenance) => ("doubt", "maintenance"),
+            Ok(outcome) => outcome.words(),
         }
     }
 
@@ -205,7 +199,7 @@ mod tests {
         let whole = row("2026-07-21T02:13:21.000000", "NORMAL");
         let taken = reply(&Answer::of(202, &whole, None), Some(&stored()));
         let reference = Some("9b1ebd5c-0000".to_owned());
-        assert_eq!(taken, Reply::Ended(Outcome::Acknowledged { reference }));
+        assert_eq!(taken, Ok(Outcome::Acknowledged { reference }));
         let (half, later) = (&whole[..whole.len() - 9], row("2026-07-21T02:13:22Z", "NORMAL"));
         let (other, unnamed) =
             (row("2026-07-21T02:13:21Z", "UNKNOWN"), whole.replace("notification_uuid", "id"));

@@ -9,7 +9,7 @@ use super::answer;
 use super::body::Stored;
 use super::row::{Row, Unseen, uuid};
 use crate::driver::{Failure, Outcome};
-use crate::openstack::{Exchange, INSTANCE_HA};
+use crate::openstack::Exchange;
 use crate::times;
 use crate::web::{Answer, Ask};
 
@@ -101,13 +101,13 @@ impl Lookup<'_> {
             ("source_host_uuid", host.uuid.as_str()),
             ("generated-since", stored.generated_time.as_str()),
         ];
-        let newest = self.list("/notifications", &query, "notifications", None).await?;
+        let newest = self.list(Ask::get("/notifications", &query), "notifications").await?;
         let rows = rows(&newest, host)?;
         if rows.iter().any(|row| row.is(stored)) {
             return Ok(rows);
         }
         let oldest = [&query[..], &[OLDEST_FIRST]].concat();
-        let oldest = self.list("/notifications", &oldest, "notifications", None).await?;
+        let oldest = self.list(Ask::get("/notifications", &oldest), "notifications").await?;
         let List { entries, is_whole } = joined(newest, oldest, "notification_uuid");
         let rows = self::rows(&entries, host)?;
         match is_whole || rows.iter().any(|row| row.is(stored)) {
@@ -121,7 +121,7 @@ impl Lookup<'_> {
     /// # Errors
     /// As any.
     pub(super) async fn notifications(&self) -> Result<(), Unseen> {
-        self.list("/notifications", &[("limit", "1")], "notifications", None).await.map(|_| ())
+        self.list(Ask::get("/notifications", &[("limit", "1")]), "notifications").await.map(|_| ())
     }
 
     /// The host of exactly this name.
@@ -129,8 +129,8 @@ impl Lookup<'_> {
     /// # Errors
     /// The answer is unknown.
     pub(super) async fn host(&self, name: &str) -> Result<Option<Host>, Unseen> {
-        for segment in segments(&self.list(SEGMENTS, &[], "segments", None).await?)? {
-            let hosts = hosts(&self.list(&segment.hosts(), &[], "hosts", None).await?, &segment)?;
+        for segment in segments(&self.list(Ask::get(SEGMENTS, &[]), "segments").await?)? {
+            let hosts = hosts(&self.list(Ask::get(&segment.hosts(), &[]), "hosts").await?, &segment)?;
             if let Some(found) = hosts.into_iter().find(|host| host.name == name) {
                 return Ok(Some(found));
             }
@@ -164,19 +164,13 @@ impl Lookup<'_> {
     }
 
     async fn both_ends(&self, path: &str, key: &str, version: Option<&str>) -> Result<List, Unseen> {
-        let newest = self.list(path, &[], key, version).await?;
-        let oldest = self.list(path, &[OLDEST_FIRST], key, version).await?;
+        let newest = self.list(Ask::get(path, &[]).in_version(version), key).await?;
+        let oldest = self.list(Ask::get(path, &[OLDEST_FIRST]).in_version(version), key).await?;
         Ok(joined(newest, oldest, "uuid"))
     }
 
-    async fn list(
-        &self,
-        path: &str,
-        query: &[(&str, &str)],
-        key: &str,
-        version: Option<&str>,
-    ) -> Result<Vec<Value>, Unseen> {
-        let answer = self.0.send(&INSTANCE_HA, &Ask::get(path, query).in_version(version)).await;
+    async fn list(&self, ask: Ask<'_>, key: &str) -> Result<Vec<Value>, Unseen> {
+        let answer = self.0.send(&ask).await;
         entries(&answer.map_err(|outcome| Unseen::NotNow(outcome.of_a_question()))?, key)
     }
 }

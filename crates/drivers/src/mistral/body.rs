@@ -58,49 +58,35 @@ impl Workflow {
     }
 }
 
-/// Serialised in the order of its fields.
-#[derive(Serialize)]
-struct Execution<'a> {
-    id: &'a MarkId,
+/// What is stored: an execution as Mistral takes it, or a test, which it never gets. Serialised in the order of its fields.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stored {
+    /// The mark's id, which is the execution's.
+    pub(super) id: String,
     #[serde(flatten)]
-    workflow: &'a Workflow,
-    input: Value,
+    pub(super) workflow: Workflow,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-}
-
-/// Mistral never gets its value: it only has to be there.
-#[derive(Serialize)]
-struct Test<'a> {
-    id: &'a MarkId,
-    #[serde(flatten)]
-    workflow: &'a Workflow,
-    test: bool,
+    /// Whether it is a test; a value is only there if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    test: Option<bool>,
 }
 
 /// The execution of a mark.
 pub(super) fn of_mark(mark: &Mark, workflow: &Workflow, options: &Options) -> Vec<u8> {
     let times = options.time_format;
     let short = |template: &Template| template.text(mark, times).chars().take(LONGEST).collect();
+    let (id, workflow) = (mark.id.to_string(), workflow.clone());
     let (input, description) = (options.input.value(mark, times), options.description.as_ref().map(short));
-    bytes(&Execution { id: &mark.id, workflow, input, description })
+    bytes(&Stored { id, workflow, input: Some(input), description, test: None })
 }
 
 /// A test of a workflow. It does not start it.
 pub(super) fn of_test(id: &MarkId, workflow: &Workflow) -> Vec<u8> {
-    bytes(&Test { id, workflow, test: true })
-}
-
-/// What a stored body says.
-#[derive(Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Stored {
-    /// The mark's id, which is the execution's.
-    pub(super) id: String,
-    #[serde(flatten)]
-    pub(super) workflow: Workflow,
-    /// Whether it is a test.
-    #[serde(default)]
-    pub(super) test: bool,
+    let (id, workflow) = (id.to_string(), workflow.clone());
+    bytes(&Stored { id, workflow, input: None, description: None, test: Some(true) })
 }
 
 impl Stored {
@@ -108,6 +94,11 @@ impl Stored {
     pub(super) fn read(body: &[u8]) -> Option<Self> {
         let stored: Self = serde_json::from_slice(body).ok()?;
         (!stored.workflow.shown().is_empty()).then_some(stored)
+    }
+
+    /// Whether it is a test.
+    pub(super) fn is_test(&self) -> bool {
+        self.test == Some(true)
     }
 }
 
@@ -150,9 +141,9 @@ mod tests {
     fn a_test_starts_nothing() {
         let workflow = by("host-evacuate", Some("ops"));
         let stored = Stored::read(&of_test(&mark().id, &workflow)).unwrap();
-        assert!(stored.test && stored.workflow == workflow);
+        assert!(stored.is_test() && stored.workflow == workflow);
         let stored = Stored::read(body(&workflow, None).as_bytes()).unwrap();
-        assert!(!stored.test && stored.id == mark().id.to_string());
+        assert!(!stored.is_test() && stored.id == mark().id.to_string());
         let text = String::from_utf8(of_test(&mark().id, &workflow)).unwrap();
         assert!(!text.contains("input") && !text.contains("Compute1"));
     }

@@ -43,7 +43,7 @@ impl Services {
     /// # Errors
     /// They cannot be used.
     pub fn new(cloud: CloudOptions) -> Result<Self, Unusable> {
-        Ok(Self { session: Session::new(cloud)? })
+        Ok(Self { session: Session::new(cloud, COMPUTE)? })
     }
 
     /// How Nova sees the compute service of a host.
@@ -67,7 +67,7 @@ pub(super) fn of_host(host: &str) -> [(&'static str, &str); 2] {
 /// Nova's services. The question changes nothing, so its outcome is never ambiguous.
 pub(super) async fn services(exchange: Exchange<'_>, query: &[(&str, &str)]) -> Result<List, Outcome> {
     let ask = Ask::get("/os-services", query).in_version(Some(VERSION));
-    answer::listed(&dated(exchange.send(&COMPUTE, &ask).await.map_err(Outcome::not_sent)?))
+    answer::listed(&dated(exchange.send(&ask).await.map_err(Outcome::not_sent)?))
 }
 
 /// Some servers do not say when they answer: then it was by our clock, and perhaps earlier by theirs.

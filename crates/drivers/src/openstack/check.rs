@@ -3,12 +3,12 @@
 use marks::id::{FencingId, MarkId};
 use marks::time::Timestamp;
 
-use super::{Service, Session};
+use super::Session;
 use crate::driver::{Driver, Finding, Message, Outcome, Step};
 
 /// What keeps marks from the service, and how it answers a test message. For drivers whose tests leave nothing there.
-pub(crate) async fn try_out(driver: &dyn Driver, session: &Session, service: &Service) -> Vec<Finding> {
-    let outcome = match session.exchange().reach(service).await {
+pub(crate) async fn try_out(driver: &dyn Driver, session: &Session) -> Vec<Finding> {
+    let outcome = match session.exchange().reach().await {
         Ok(()) => test(driver).await,
         Err(unreachable) => unreachable,
     };

@@ -15,7 +15,7 @@ mod versions;
 mod words;
 
 pub use by_host::ByHost;
-pub(crate) use catalog::{CLUSTERING, COMPUTE, INSTANCE_HA, ORCHESTRATION, Service, WORKFLOW};
+pub(crate) use catalog::{CLUSTERING, COMPUTE, INSTANCE_HA, ORCHESTRATION, WORKFLOW};
 pub(crate) use check::try_out;
 pub(crate) use cloud::read as read_options;
 pub use cloud::{CloudOptions, read_within};

@@ -30,7 +30,7 @@ impl Exchange<'_> {
     /// # Errors
     /// The answer is unknown.
     pub(crate) async fn place_of(self, server: &str, host: &str) -> Result<Place, Outcome> {
-        let answer = self.send(&COMPUTE, &Ask::get(&format!("/servers/{server}"), &[])).await?;
+        let answer = self.with(COMPUTE).send(&Ask::get(&format!("/servers/{server}"), &[])).await?;
         // Nova's own 404: another's means that the address is wrong.
         if answer.status == 404 && answer.json()["itemNotFound"].is_object() {
             return Ok(Place::Unknown);
@@ -47,7 +47,7 @@ impl Exchange<'_> {
     /// The answer is unknown, or Nova has no compute service on such a host.
     pub(crate) async fn is_known(self, host: &str) -> Result<(), Outcome> {
         let query = [("host", host), ("binary", "nova-compute")];
-        let found = self.get(&COMPUTE, ("/os-services", &query), "services").await?;
+        let found = self.with(COMPUTE).get(&Ask::get("/os-services", &query), "services").await?;
         if rows(found).is_empty() { Err(no_such_host(host)) } else { Ok(()) }
     }
 
@@ -87,7 +87,7 @@ impl Exchange<'_> {
         for limit in pages {
             let mut query = vec![("all_tenants", "1"), ("host", host), ("limit", limit)];
             query.extend(after.map(|id| ("marker", id)));
-            let answer = self.send(&COMPUTE, &Ask::get("/servers/detail", &query)).await?;
+            let answer = self.with(COMPUTE).send(&Ask::get("/servers/detail", &query)).await?;
             match answer.status {
                 200 if is_cut(&answer) => {}
                 400 if after.is_some() => return Err(lost_its_place(&answer)),

@@ -30,8 +30,8 @@ const BODY_TIME: Duration = Duration::from_secs(2);
 /// A cloud, ready for requests.
 pub(crate) struct Session {
     options: CloudOptions,
-    /// The service that the route's own `endpoint` is for; all if unset.
-    own: Option<Service>,
+    /// The service that the route's own `endpoint` is for.
+    own: Service,
     shown: String,
     site: Kept<Arc<Site>>,
 }
@@ -41,7 +41,7 @@ impl Session {
     ///
     /// # Errors
     /// They cannot be used.
-    pub(crate) fn new(options: CloudOptions) -> Result<Self, Unusable> {
+    pub(crate) fn new(options: CloudOptions, own: Service) -> Result<Self, Unusable> {
         let Cloud { name, token_url, .. } = Cloud::read(&options, &mut Seen::default())?;
         let shown = format!("cloud {name} at {}", people(&token_url));
         let again = options.clone();
@@ -50,17 +50,12 @@ impl Session {
             let client = build(&cloud, &again)?;
             Ok(Arc::new(Site::new(cloud, client)))
         })?;
-        Ok(Self { options, own: None, shown, site })
+        Ok(Self { options, own, shown, site })
     }
 
-    /// The same, if the route's `endpoint` is for this service alone and others are asked too.
-    pub(crate) fn mainly(self, own: Service) -> Self {
-        Self { own: Some(own), ..self }
-    }
-
-    /// What is known of a driver of this service: it might act on a host that is well again.
-    pub(crate) fn about(&self, kind: &'static str, service: &Service) -> About {
-        let endpoint = format!("{} of {}", service.who, self.shown);
+    /// What is known of a driver of the service: it might act on a host that is well again.
+    pub(crate) fn about(&self, kind: &'static str) -> About {
+        let endpoint = format!("{} of {}", self.own.who, self.shown);
         About { terms: holds(None), ..About::new(kind, endpoint, self.options.timeout) }
     }
 
@@ -73,7 +68,7 @@ impl Session {
     pub(crate) fn exchange(&self) -> Exchange<'_> {
         let began = Instant::now();
         let end = began + self.options.timeout;
-        Exchange { session: self, soon: end.min(began + self.options.patience), end }
+        Exchange { session: self, service: self.own, soon: end.min(began + self.options.patience), end }
     }
 }
 
@@ -82,6 +77,8 @@ impl Session {
 #[derive(Clone, Copy)]
 pub(crate) struct Exchange<'s> {
     session: &'s Session,
+    /// Who is asked.
+    service: Service,
     /// A token is awaited until then.
     soon: Instant,
     /// It is over then.
@@ -89,25 +86,25 @@ pub(crate) struct Exchange<'s> {
 }
 
 impl<'s> Exchange<'s> {
+    /// The same with another service of the cloud.
+    pub(crate) fn with(self, service: Service) -> Self {
+        Self { service, ..self }
+    }
+
     /// One request.
     ///
     /// # Errors
     /// There is no answer.
-    pub(crate) async fn send(self, service: &Service, ask: &Ask<'_>) -> Result<Answer, Outcome> {
-        self.sending().send(service, ask).await.map_err(|trouble| trouble.outcome())
+    pub(crate) async fn send(self, ask: &Ask<'_>) -> Result<Answer, Outcome> {
+        self.sending().send(ask).await.map_err(|trouble| trouble.outcome())
     }
 
-    /// What a service has under a path, by the key in its answer; `None` if the service says that it does not exist.
+    /// What the service has under a path, by the key in its answer; `None` if the service says that it does not exist.
     ///
     /// # Errors
     /// The answer is unknown.
-    pub(crate) async fn get(
-        self,
-        service: &Service,
-        (path, query): (&str, &[(&str, &str)]),
-        key: &str,
-    ) -> Result<Option<Value>, Outcome> {
-        found(service.who, &self.send(service, &Ask::get(path, query)).await?, key)
+    pub(crate) async fn get(self, ask: &Ask<'_>, key: &str) -> Result<Option<Value>, Outcome> {
+        found(self.service.who, &self.send(ask).await?, key)
     }
 
     /// Whether there is a token and the catalog has the service at a usable address. The service is asked for its version
@@ -115,11 +112,11 @@ impl<'s> Exchange<'s> {
     ///
     /// # Errors
     /// There is no token, or no usable address.
-    pub(crate) async fn reach(self, service: &Service) -> Result<(), Outcome> {
-        let mut sending = Self { soon: self.end, ..self }.sending();
+    pub(crate) async fn reach(self) -> Result<(), Outcome> {
+        let sending = Self { soon: self.end, ..self }.sending();
         let base = async {
             let token = sending.token(None).await?;
-            sending.base(&token, service).await
+            sending.base(&token).await
         };
         base.await.map(drop).map_err(|trouble| trouble.outcome())
     }
@@ -127,7 +124,7 @@ impl<'s> Exchange<'s> {
     fn sending(self) -> Sending<'s> {
         // The beginning of an exchange takes this long only after an earlier request.
         let has_sent = Instant::now() > self.soon;
-        Sending { exchange: self, site: self.session.site.get(), token: None, has_sent }
+        Sending { exchange: self, site: self.session.site.get(), has_sent }
     }
 }
 
@@ -135,16 +132,15 @@ impl<'s> Exchange<'s> {
 struct Sending<'s> {
     exchange: Exchange<'s>,
     site: Arc<Site>,
-    token: Option<Arc<Token>>,
     /// Whether a request may have arrived that was not refused for its token.
     has_sent: bool,
 }
 
 impl Sending<'_> {
     /// A 401 is followed by one repetition if there is a new token soon: the service has taken nothing then.
-    async fn send(&mut self, service: &Service, ask: &Ask<'_>) -> Result<Answer, Trouble> {
+    async fn send(&mut self, ask: &Ask<'_>) -> Result<Answer, Trouble> {
         let token = self.token(None).await?;
-        let answer = self.once(&token, service, ask).await;
+        let answer = self.once(&token, ask).await;
         if leads_nowhere(&answer) {
             self.site.forget(&token);
             self.site.versions.lock().await.clear();
@@ -155,29 +151,20 @@ impl Sending<'_> {
         // The new password may be what ended the token.
         self.site = self.exchange.session.site.get();
         let token = self.token(Some(&token)).await?;
-        self.once(&token, service, ask).await
+        self.once(&token, ask).await
     }
 
-    async fn token(&mut self, refused: Option<&Arc<Token>>) -> Result<Arc<Token>, Trouble> {
-        if let Some(token) = self.token.as_ref().filter(|_| refused.is_none()) {
-            return Ok(Arc::clone(token));
-        }
+    async fn token(&self, refused: Option<&Arc<Token>>) -> Result<Arc<Token>, Trouble> {
         let found = self.site.token(self.exchange.soon, refused).await;
-        let token = found.map_err(|trouble| match trouble {
+        found.map_err(|trouble| match trouble {
             Trouble::Late(_) if self.has_sent => Trouble::Over,
             other => other,
-        })?;
-        Ok(Arc::clone(self.token.insert(token)))
+        })
     }
 
-    async fn once(
-        &mut self,
-        token: &Arc<Token>,
-        service: &Service,
-        ask: &Ask<'_>,
-    ) -> Result<Answer, Trouble> {
-        let base = self.base(token, service).await?;
-        let end = self.exchange.end;
+    async fn once(&mut self, token: &Token, ask: &Ask<'_>) -> Result<Answer, Trouble> {
+        let base = self.base(token).await?;
+        let Exchange { end, service, .. } = self.exchange;
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(if self.has_sent { Trouble::Over } else { Trouble::Late(None) });
@@ -201,31 +188,26 @@ impl Sending<'_> {
     }
 
     /// The address of the service's API. If the catalog names no version, the service is asked for it, once for all.
-    async fn base(&mut self, token: &Token, service: &Service) -> Result<Url, Trouble> {
-        let address = self.address(token, service)?;
+    async fn base(&self, token: &Token) -> Result<Url, Trouble> {
+        let (service, address) = (self.exchange.service, self.address(token)?);
         if !service.is_versioned || versions::has_one(&address) {
             return Ok(address);
         }
-        let (site, asked) = (Arc::clone(&self.site), versions::question(&address));
-        let late = || Trouble::NoVersion(versions::late(service, &asked));
-        let mut known = timeout_at(self.exchange.end, site.versions.lock()).await.map_err(|_| late())?;
+        let asked = versions::question(&address);
+        let late = || Trouble::NoVersion(versions::late(&service, &asked));
+        let mut known = timeout_at(self.exchange.end, self.site.versions.lock()).await.map_err(|_| late())?;
         if let Some(found) = known.get(&address) {
             return Ok(found.clone());
         }
-        let found = self.version(token, service, &address, &asked).await?;
+        let found = self.version(token, &address, &asked).await?;
         known.insert(address, found.clone());
         // The mark was allowed just before the exchange began.
         if Instant::now() > self.exchange.soon && !self.has_sent { Err(late()) } else { Ok(found) }
     }
 
     /// Asks a service where its current version is.
-    async fn version(
-        &self,
-        token: &Token,
-        service: &Service,
-        address: &Url,
-        asked: &Url,
-    ) -> Result<Url, Trouble> {
+    async fn version(&self, token: &Token, address: &Url, asked: &Url) -> Result<Url, Trouble> {
+        let service = &self.exchange.service;
         let end = self.exchange.end.min(Instant::now() + VERSION_TIME);
         let left = end.saturating_duration_since(Instant::now());
         let request = Ask::get("/", &[]).to(&self.site.client, address.clone());
@@ -239,9 +221,9 @@ impl Sending<'_> {
     }
 
     /// The address that the catalog, or the configuration, has for a service.
-    fn address(&self, token: &Token, service: &Service) -> Result<Url, Trouble> {
-        let Session { own, options, .. } = self.exchange.session;
-        let is_own = own.is_none_or(|own| own == *service);
+    fn address(&self, token: &Token) -> Result<Url, Trouble> {
+        let (Session { own, options, .. }, service) = (self.exchange.session, &self.exchange.service);
+        let is_own = own == service;
         let choice = self.site.cloud.choice(options.endpoint.as_ref().filter(|_| is_own), service);
         let base = catalog::address(&token.found, service, &choice).map_err(Trouble::Nowhere)?;
         let wrong = |why: String| Trouble::Nowhere(format!("the address of {}: {why}", service.name()));

@@ -144,7 +144,11 @@ async fn fetch(site: &Site, limit: Instant) -> Result<Token, Trouble> {
         return Err(Trouble::NoToken(trouble::no_token(status, &body, wish, secret)));
     }
     if cut == Some(Cut::TooLong) {
-        return Err(Trouble::Nowhere(too_long()));
+        let most = wire::BODY_BYTES / 1024;
+        let why = format!(
+            "Keystone's answer with the token is longer than {most} KiB: give the project fewer endpoints to see"
+        );
+        return Err(Trouble::Nowhere(why));
     }
     let token = headers.get(SUBJECT_TOKEN).and_then(|value| value.to_str().ok());
     // A whole body counts, however its connection ended: TLS is often ended without notice.
@@ -153,11 +157,4 @@ async fn fetch(site: &Site, limit: Instant) -> Result<Token, Trouble> {
         (Unread::CutOff, _) => Trouble::Away(Fault::Closed),
         (Unread::Wrong(why), _) => Trouble::Nowhere(format!("Keystone {why}")),
     })
-}
-
-fn too_long() -> String {
-    let most = wire::BODY_BYTES / 1024;
-    format!(
-        "Keystone's answer with the token is longer than {most} KiB: give the project fewer endpoints to see"
-    )
 }

@@ -141,23 +141,19 @@ pub(super) fn of_mark(mark: &Mark, host: &HostName, recovery: &Recovery) -> Vec<
         check: recovery.check,
         check_capacity: recovery.check_capacity,
     };
-    let names = (mark.node.as_str(), host.as_str());
-    write(Some(Request { recover }), recovery.version(), names, mark.failure_time)
+    bytes(&Stored {
+        request: Some(Request { recover }),
+        version: recovery.version(),
+        node: mark.node.as_str().to_owned(),
+        host: host.as_str().to_owned(),
+        failure_time: mark.failure_time.rfc3339_seconds(),
+    })
 }
 
 /// A test: a host that cannot exist, and no request.
 pub(super) fn of_test(now: Timestamp) -> Vec<u8> {
-    write(None, None, (NO_HOST, NO_HOST), now)
-}
-
-fn write(
-    request: Option<Request>,
-    version: Option<String>,
-    (node, host): (&str, &str),
-    time: Timestamp,
-) -> Vec<u8> {
-    let (node, host, failure_time) = (node.to_owned(), host.to_owned(), time.rfc3339_seconds());
-    bytes(&Stored { request, version, node, host, failure_time })
+    let (node, host, failure_time) = (NO_HOST.to_owned(), NO_HOST.to_owned(), now.rfc3339_seconds());
+    bytes(&Stored { request: None, version: None, node, host, failure_time })
 }
 
 impl Stored {
