@@ -18,12 +18,9 @@ use marks::time::Timestamp;
 use reqwest::Method;
 use site::Section;
 
-use crate::driver::{
-    About, Check, Driver, Exchange, Failure, Finding, Kind, Message, Outcome, Step, ends, holds, returns,
-    usable,
-};
+use crate::driver::{About, Driver, Failure, Finding, Kind, Message, Outcome, Step, holds, returns, usable};
 use crate::kept::Unusable;
-use crate::openstack::{self, INSTANCE_HA, Session};
+use crate::openstack::{self, Exchange, INSTANCE_HA, Own, Route, Session};
 use crate::web::Ask;
 use crate::which::Named;
 use body::Stored;
@@ -59,47 +56,43 @@ impl Options {
 }
 
 /// One `masakari` route.
-pub struct Masakari {
-    session: Session,
-    options: Options,
-    about: About,
-}
+pub type Masakari = Route<Options>;
 
 impl Masakari {
     /// Reads the cloud's files and makes its client.
     ///
     /// # Errors
     /// They cannot be used.
-    pub fn new(options: Options) -> Result<Self, Unusable> {
-        let session = Session::new(options.cloud.clone(), INSTANCE_HA)?;
+    pub fn new(own: Options) -> Result<Self, Unusable> {
+        let session = Session::new(own.cloud.clone(), INSTANCE_HA)?;
         let about = About {
-            names: Some(options.host_name.clone()),
+            names: Some(own.host_name.clone()),
             undo: Some(UNDO.to_owned()),
             // Its bytes are those of the notification that it concerns.
-            steps: returns(options.clear_maintenance),
+            steps: returns(own.clear_maintenance),
             terms: holds(Some(STALE)),
             ..session.about(KIND.word)
         };
-        Ok(Self { session, options, about })
+        Ok(Self { session, about, own })
+    }
+}
+
+impl Own for Options {
+    fn body(&self, mark: &Mark, earlier: &[Timestamp]) -> Vec<u8> {
+        body::of_mark(&self.host_name.of(mark), mark.generated_time, earlier)
     }
 
-    async fn exchange(&self, message: Message<'_>) -> Result<Outcome, Outcome> {
-        let lookup = Lookup(self.session.exchange());
-        match (message.step, Stored::read(message.body)) {
-            (Step::Failure, stored) => send(lookup, message, stored.as_ref()).await,
-            (Step::Return, Some(stored)) => end_maintenance(lookup, &stored).await,
-            (Step::Return, None) => Err(Outcome::Rejected(Failure::of_others())),
-        }
+    fn test_body(&self, _id: &MarkId, now: Timestamp) -> Vec<u8> {
+        body::of_test(now)
     }
 
     /// Masakari's entry of each host, if it shows them, after the outcome of a notification of a host that does not exist.
-    async fn findings(&self, hosts: &[Named]) -> Vec<Finding> {
-        let mut all = openstack::try_out(self, &self.session).await;
+    async fn findings(&self, tried: Vec<Finding>, exchange: Exchange<'_>, hosts: &[Named]) -> Vec<Finding> {
         // Masakari may show hosts though it takes no notification: one role is not the other.
-        if all.iter().any(|finding| finding.why.kind != "forbidden") {
-            return all;
+        if tried.iter().any(|finding| finding.why.kind != "forbidden") {
+            return tried;
         }
-        let (lookup, names) = (Lookup(self.session.exchange()), &self.options.host_name);
+        let (lookup, names, mut all) = (Lookup(exchange), &self.host_name, tried);
         if let Err(unseen) = lookup.notifications().await {
             all.extend(Finding::of(&unseen.outcome()));
         }
@@ -108,6 +101,15 @@ impl Masakari {
             Err(unseen) => all.extend(Finding::of(&unseen.outcome())),
         }
         all
+    }
+
+    async fn exchange(&self, exchange: Exchange<'_>, message: Message<'_>) -> Result<Outcome, Outcome> {
+        let lookup = Lookup(exchange);
+        match (message.step, Stored::read(message.body)) {
+            (Step::Failure, stored) => send(lookup, message, stored.as_ref()).await,
+            (Step::Return, Some(stored)) => end_maintenance(lookup, &stored).await,
+            (Step::Return, None) => Err(Outcome::Rejected(Failure::of_others())),
+        }
     }
 }
 
@@ -141,36 +143,6 @@ async fn end_maintenance(lookup: Lookup<'_>, stored: &Stored) -> Result<Outcome,
     let path = format!("/segments/{}/hosts/{}", host.segment.uuid, host.uuid);
     let answer = lookup.0.send(&Ask::write(&Method::PUT, &path, back::CLEARED)).await?;
     Ok(back::cleared(&answer, &host))
-}
-
-impl Driver for Masakari {
-    fn about(&self) -> &About {
-        &self.about
-    }
-
-    fn target(&self) -> String {
-        self.session.target()
-    }
-
-    fn body(&self, mark: &Mark) -> Vec<u8> {
-        self.body_after(mark, &[])
-    }
-
-    fn body_after(&self, mark: &Mark, earlier: &[Timestamp]) -> Vec<u8> {
-        body::of_mark(&self.options.host_name.of(mark), mark.generated_time, earlier)
-    }
-
-    fn test_body(&self, _id: &MarkId, now: Timestamp) -> Vec<u8> {
-        body::of_test(now)
-    }
-
-    fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
-        Box::pin(async { Some(self.findings(hosts).await) })
-    }
-
-    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
-        ends(self.exchange(message))
-    }
 }
 
 /// Reads `[masakari.NAME]`.

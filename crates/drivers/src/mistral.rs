@@ -13,12 +13,11 @@ use marks::time::Timestamp;
 use reqwest::Method;
 use site::Section;
 
-use crate::driver::{About, Check, Driver, Exchange, Failure, Kind, Message, Outcome, ends, usable};
+use crate::driver::{About, Driver, Failure, Kind, Message, Outcome, usable};
 use crate::kept::Unusable;
-use crate::openstack::{self, Session, WORKFLOW};
+use crate::openstack::{Exchange, Own, Route, Session, WORKFLOW};
 use crate::web::Ask;
-use crate::which::Named;
-use body::{Stored, Workflow};
+use body::Stored;
 pub use input::{Input, Template};
 pub use keys::Options;
 
@@ -29,31 +28,34 @@ pub const KIND: Kind = Kind { word: "mistral", configure };
 const UNDO: &str = "Mistral may run the workflow: see `openstack workflow execution list`, and end it with `openstack workflow execution update --state CANCELLED MARK`";
 
 /// One `mistral` route.
-pub struct Mistral {
-    session: Session,
-    workflow: Workflow,
-    options: Options,
-    about: About,
-}
+pub type Mistral = Route<Options>;
 
 impl Mistral {
     /// Reads the cloud's files and makes its client.
     ///
     /// # Errors
     /// They cannot be used.
-    pub fn new(options: Options) -> Result<Self, Unusable> {
-        let workflow = Workflow::of(options.workflow.clone(), options.namespace.clone());
-        let session = Session::new(options.cloud.clone(), WORKFLOW)?;
+    pub fn new(own: Options) -> Result<Self, Unusable> {
+        let session = Session::new(own.cloud.clone(), WORKFLOW)?;
         // A workflow that evacuates the host could start instances a second time that run there again.
         let usual = session.about(KIND.word);
-        let endpoint = format!("workflow {} in {}", workflow.shown(), usual.endpoint);
+        let endpoint = format!("workflow {} in {}", own.workflow, usual.endpoint);
         let about = About { endpoint, undo: Some(UNDO.to_owned()), ..usual };
-        Ok(Self { session, workflow, options, about })
+        Ok(Self { session, about, own })
+    }
+}
+
+impl Own for Options {
+    fn body(&self, mark: &Mark, _earlier: &[Timestamp]) -> Vec<u8> {
+        body::of_mark(mark, self)
     }
 
-    async fn exchange(&self, message: Message<'_>) -> Result<Outcome, Outcome> {
+    fn test_body(&self, id: &MarkId, _now: Timestamp) -> Vec<u8> {
+        body::of_test(id, self)
+    }
+
+    async fn exchange(&self, exchange: Exchange<'_>, message: Message<'_>) -> Result<Outcome, Outcome> {
         let stored = Stored::read(message.body).ok_or_else(|| Outcome::Rejected(Failure::of_others()))?;
-        let exchange = self.session.exchange();
         // Whether the workflow exists; this starts nothing.
         if stored.is_test() {
             let (path, query) = (stored.workflow.path(), stored.workflow.query());
@@ -61,32 +63,6 @@ impl Mistral {
         }
         let answer = exchange.send(&Ask::write(&Method::POST, "/executions", message.body)).await?;
         Ok(answer::started(&answer, &stored.id))
-    }
-}
-
-impl Driver for Mistral {
-    fn about(&self) -> &About {
-        &self.about
-    }
-
-    fn target(&self) -> String {
-        self.session.target()
-    }
-
-    fn body(&self, mark: &Mark) -> Vec<u8> {
-        body::of_mark(mark, &self.workflow, &self.options)
-    }
-
-    fn test_body(&self, id: &MarkId, _now: Timestamp) -> Vec<u8> {
-        body::of_test(id, &self.workflow)
-    }
-
-    fn check<'a>(&'a self, _hosts: &'a [Named]) -> Check<'a> {
-        Box::pin(async { Some(openstack::try_out(self, &self.session).await) })
-    }
-
-    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
-        ends(self.exchange(message))
     }
 }
 

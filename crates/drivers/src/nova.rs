@@ -14,12 +14,10 @@ use marks::time::Timestamp;
 use reqwest::Method;
 use site::Section;
 
-use crate::driver::{
-    About, Check, Driver, Exchange, Failure, Finding, Kind, Message, Outcome, ends, returns, usable,
-};
+use crate::driver::{About, Driver, Failure, Finding, Kind, Message, Outcome, returns, usable};
 use crate::event::bytes;
 use crate::kept::Unusable;
-use crate::openstack::{self, COMPUTE, Session};
+use crate::openstack::{self, COMPUTE, Exchange, Own, Route, Session};
 use crate::web::Ask;
 use crate::which::{HostNames, Named};
 use answer::List;
@@ -45,37 +43,72 @@ pub struct Options {
 }
 
 /// One `nova` route.
-pub struct Nova {
-    session: Session,
-    options: Options,
-    about: About,
-}
+pub type Nova = Route<Options>;
 
 impl Nova {
     /// Reads the cloud's files and makes its client.
     ///
     /// # Errors
     /// They cannot be used.
-    pub fn new(options: Options) -> Result<Self, Unusable> {
-        let session = Session::new(options.cloud.clone(), COMPUTE)?;
+    pub fn new(own: Options) -> Result<Self, Unusable> {
+        let session = Session::new(own.cloud.clone(), COMPUTE)?;
         let about = About {
-            names: Some(options.host_name.clone()),
-            undo: Some(undo(options.disabled_reason.is_some())),
-            steps: returns(options.up_when_returned),
+            names: Some(own.host_name.clone()),
+            undo: Some(undo(own.disabled_reason.is_some())),
+            steps: returns(own.up_when_returned),
             // Instances of a host that is well could be started a second time.
             ..session.about(KIND.word)
         };
-        Ok(Self { session, options, about })
+        Ok(Self { session, about, own })
     }
+}
 
+impl Options {
     fn body_of(&self, mark: &Mark, forced_down: bool) -> Vec<u8> {
-        let Options { host_name, disabled_reason, .. } = &self.options;
-        body::of_mark(mark, &host_name.of(mark), forced_down, disabled_reason.as_deref())
+        body::of_mark(mark, &self.host_name.of(mark), forced_down, self.disabled_reason.as_deref())
     }
 
-    async fn exchange(&self, message: Message<'_>) -> Result<Outcome, Outcome> {
+    fn finding(&self, list: &List, host: &Named, hosts: &[Named]) -> Option<Finding> {
+        let name = self.host_name.of_host(host);
+        let outcome = answer::the_one(list.of(name.as_str())).err()?;
+        let outcome = outcome.map(|why| match why.kind {
+            answer::UNKNOWN_HOST => {
+                let advice = self.host_name.advice(host, hosts, &list.hosts());
+                Failure::new(answer::UNKNOWN_HOST, &format!("Nova has no nova-compute on {name}: {advice}"))
+            }
+            _ => why,
+        });
+        Finding::of_host(host, &outcome)
+    }
+}
+
+impl Own for Options {
+    fn body(&self, mark: &Mark, _earlier: &[Timestamp]) -> Vec<u8> {
+        self.body_of(mark, true)
+    }
+
+    /// If the route was another one when the host failed, the change is unknown: this acts as if this route had made it.
+    fn return_body(&self, mark: &Mark, stored: &[u8]) -> Vec<u8> {
+        body::of_return(stored).unwrap_or_else(|| self.body_of(mark, false))
+    }
+
+    fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
+        body::of_test(id, now)
+    }
+
+    /// What would fail, and each host that Nova would not find.
+    async fn findings(&self, tried: Vec<Finding>, exchange: Exchange<'_>, hosts: &[Named]) -> Vec<Finding> {
+        if !tried.is_empty() || hosts.is_empty() {
+            return tried;
+        }
+        match seen::services(exchange, &[("binary", BINARY)]).await {
+            Ok(list) => hosts.iter().filter_map(|host| self.finding(&list, host, hosts)).collect(),
+            Err(outcome) => Finding::of(&outcome).into_iter().collect(),
+        }
+    }
+
+    async fn exchange(&self, exchange: Exchange<'_>, message: Message<'_>) -> Result<Outcome, Outcome> {
         let stored = Stored::read(message.body).ok_or_else(|| Outcome::Rejected(Failure::of_others()))?;
-        let exchange = self.session.exchange();
         let list = seen::services(exchange, &seen::of_host(&stored.host)).await?;
         if stored.is_test() {
             return Ok(Outcome::Acknowledged { reference: None });
@@ -87,33 +120,7 @@ impl Nova {
         }
         let (path, body) = (format!("/os-services/{}", service.id), bytes(&change));
         let ask = Ask::write(&Method::PUT, &path, &body).in_version(Some(VERSION));
-        let answer = exchange.send(&ask).await?;
-        Ok(answer::changed(&answer, &service, &stored.host, &change))
-    }
-
-    /// What would fail, and each host that Nova would not find.
-    async fn findings(&self, hosts: &[Named]) -> Vec<Finding> {
-        let all = openstack::try_out(self, &self.session).await;
-        if !all.is_empty() || hosts.is_empty() {
-            return all;
-        }
-        match seen::services(self.session.exchange(), &[("binary", BINARY)]).await {
-            Ok(list) => hosts.iter().filter_map(|host| self.finding(&list, host, hosts)).collect(),
-            Err(outcome) => Finding::of(&outcome).into_iter().collect(),
-        }
-    }
-
-    fn finding(&self, list: &List, host: &Named, hosts: &[Named]) -> Option<Finding> {
-        let name = self.options.host_name.of_host(host);
-        let outcome = answer::the_one(list.of(name.as_str())).err()?;
-        let outcome = outcome.map(|why| match why.kind {
-            answer::UNKNOWN_HOST => {
-                let advice = self.options.host_name.advice(host, hosts, &list.hosts());
-                Failure::new(answer::UNKNOWN_HOST, &format!("Nova has no nova-compute on {name}: {advice}"))
-            }
-            _ => why,
-        });
-        Finding::of_host(host, &outcome)
+        Ok(answer::changed(&exchange.send(&ask).await?, &service, &stored.host, &change))
     }
 }
 
@@ -124,37 +131,6 @@ fn undo(disables: bool) -> String {
     let disabled =
         format!(", and if its disabled reason names {}, again with --enable instead of --up", body::WHO);
     if disables { undo + &disabled } else { undo }
-}
-
-impl Driver for Nova {
-    fn about(&self) -> &About {
-        &self.about
-    }
-
-    fn target(&self) -> String {
-        self.session.target()
-    }
-
-    fn body(&self, mark: &Mark) -> Vec<u8> {
-        self.body_of(mark, true)
-    }
-
-    /// If the route was another one when the host failed, the change is unknown: this acts as if this route had made it.
-    fn return_body(&self, mark: &Mark, stored: &[u8], _returned: Timestamp) -> Vec<u8> {
-        body::of_return(stored).unwrap_or_else(|| self.body_of(mark, false))
-    }
-
-    fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
-        body::of_test(id, now)
-    }
-
-    fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
-        Box::pin(async { Some(self.findings(hosts).await) })
-    }
-
-    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
-        ends(self.exchange(message))
-    }
 }
 
 /// Reads `[nova.NAME]`.

@@ -14,12 +14,11 @@ use reqwest::Method;
 use serde_json::Value;
 use site::Section;
 
-use crate::driver::{About, Check, Driver, Exchange, Failure, Kind, Message, Outcome, ends, holds, usable};
+use crate::driver::{About, Driver, Failure, Kind, Message, Outcome, holds, usable};
 use crate::kept::Unusable;
 pub use crate::openstack::ByHost;
-use crate::openstack::{self, CLUSTERING, Place, Session, is_uuid};
+use crate::openstack::{CLUSTERING, Exchange, Own, Place, Route, Session, is_uuid};
 use crate::web::Ask;
-use crate::which::Named;
 pub use crate::which::{HostNames, WhichName};
 use answer::Seen;
 use body::{NODE, Stored, Whose};
@@ -37,40 +36,46 @@ const UNDO: &str =
     "Senlin may recover what ran there, which cannot be undone: see `openstack cluster action list`";
 
 /// One `senlin` route.
-pub struct Senlin {
-    session: Session,
-    options: Options,
-    about: About,
-}
+pub type Senlin = Route<Options>;
 
 impl Senlin {
     /// Reads the cloud's files and makes its client.
     ///
     /// # Errors
     /// They cannot be used.
-    pub fn new(options: Options) -> Result<Self, Unusable> {
-        let session = Session::new(options.cloud.clone(), CLUSTERING)?;
+    pub fn new(own: Options) -> Result<Self, Unusable> {
+        let session = Session::new(own.cloud.clone(), CLUSTERING)?;
         let about = About {
-            names: Some(options.host_name.clone()),
+            names: Some(own.host_name.clone()),
             undo: Some(UNDO.to_owned()),
             // A node that is well again would be recovered once more, and lose its data.
             terms: holds(Some(STALE)),
             ..session.about(KIND.word)
         };
-        Ok(Self { session, options, about })
+        Ok(Self { session, about, own })
+    }
+}
+
+impl Own for Options {
+    fn body(&self, mark: &Mark, _earlier: &[Timestamp]) -> Vec<u8> {
+        body::of_mark(mark, &self.host_name.of(mark), &self.recovery)
     }
 
-    async fn exchange(&self, message: Message<'_>) -> Result<Outcome, Outcome> {
+    fn test_body(&self, _id: &MarkId, now: Timestamp) -> Vec<u8> {
+        body::of_test(now)
+    }
+
+    async fn exchange(&self, exchange: Exchange<'_>, message: Message<'_>) -> Result<Outcome, Outcome> {
         let stored = Stored::read(message.body).ok_or_else(|| Outcome::Rejected(Failure::of_others()))?;
-        let (whose, all) = self.options.targets.all();
-        let work = Work { exchange: self.session.exchange(), whose, stored: &stored };
+        let (whose, all) = self.targets.all();
+        let work = Work { exchange, whose, stored: &stored };
         Ok(answer::acknowledged(&work.recover_all(&all.of(stored.node().as_ref())).await?))
     }
 }
 
 /// One message, and the kind of its targets.
 struct Work<'a> {
-    exchange: openstack::Exchange<'a>,
+    exchange: Exchange<'a>,
     whose: Whose,
     stored: &'a Stored,
 }
@@ -132,32 +137,6 @@ impl Work<'_> {
         let (path, body) = (format!("/{}/{id}/actions", self.whose.path), self.stored.request());
         let ask = Ask::write(&Method::POST, &path, &body).in_version(self.stored.version.as_deref());
         answer::begun(self.whose, id, &self.exchange.send(&ask).await?)
-    }
-}
-
-impl Driver for Senlin {
-    fn about(&self) -> &About {
-        &self.about
-    }
-
-    fn target(&self) -> String {
-        self.session.target()
-    }
-
-    fn body(&self, mark: &Mark) -> Vec<u8> {
-        body::of_mark(mark, &self.options.host_name.of(mark), &self.options.recovery)
-    }
-
-    fn test_body(&self, _id: &MarkId, now: Timestamp) -> Vec<u8> {
-        body::of_test(now)
-    }
-
-    fn check<'a>(&'a self, _hosts: &'a [Named]) -> Check<'a> {
-        Box::pin(async { Some(openstack::try_out(self, &self.session).await) })
-    }
-
-    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
-        ends(self.exchange(message))
     }
 }
 

@@ -27,7 +27,8 @@ pub(super) struct Workflow {
 
 impl Workflow {
     /// A workflow by its name, or by its UUID.
-    pub(super) fn of(workflow: String, namespace: Option<String>) -> Self {
+    fn of(options: &Options) -> Self {
+        let (workflow, namespace) = (options.workflow.clone(), options.namespace.clone());
         let is_id = MarkId::parse(&workflow).is_ok();
         let (id, name) = if is_id { (Some(workflow), None) } else { (None, Some(workflow)) };
         Self { workflow_id: id, workflow_name: name, workflow_namespace: namespace }
@@ -75,17 +76,17 @@ pub(super) struct Stored {
 }
 
 /// The execution of a mark.
-pub(super) fn of_mark(mark: &Mark, workflow: &Workflow, options: &Options) -> Vec<u8> {
+pub(super) fn of_mark(mark: &Mark, options: &Options) -> Vec<u8> {
     let times = options.time_format;
     let short = |template: &Template| template.text(mark, times).chars().take(LONGEST).collect();
-    let (id, workflow) = (mark.id.to_string(), workflow.clone());
+    let (id, workflow) = (mark.id.to_string(), Workflow::of(options));
     let (input, description) = (options.input.value(mark, times), options.description.as_ref().map(short));
     bytes(&Stored { id, workflow, input: Some(input), description, test: None })
 }
 
 /// A test of a workflow. It does not start it.
-pub(super) fn of_test(id: &MarkId, workflow: &Workflow) -> Vec<u8> {
-    let (id, workflow) = (id.to_string(), workflow.clone());
+pub(super) fn of_test(id: &MarkId, options: &Options) -> Vec<u8> {
+    let (id, workflow) = (id.to_string(), Workflow::of(options));
     bytes(&Stored { id, workflow, input: None, description: None, test: Some(true) })
 }
 
@@ -109,14 +110,14 @@ mod tests {
     use crate::event::tests::mark;
     use crate::openstack::CloudOptions;
 
-    fn by(workflow: &str, namespace: Option<&str>) -> Workflow {
-        Workflow::of(workflow.to_owned(), namespace.map(str::to_owned))
+    fn by(workflow: &str, namespace: Option<&str>) -> Options {
+        let namespace = namespace.map(str::to_owned);
+        Options { namespace, ..Options::of(CloudOptions::of_file("/".into()), workflow) }
     }
 
-    fn body(workflow: &Workflow, description: Option<&str>) -> String {
+    fn body(options: &Options, description: Option<&str>) -> String {
         let description = description.map(|text| Template::parse(text).unwrap());
-        let options = Options { description, ..Options::of(CloudOptions::of_file("/".into()), "") };
-        let body = of_mark(&mark(), workflow, &options);
+        let body = of_mark(&mark(), &Options { description, ..options.clone() });
         String::from_utf8(body).unwrap()
     }
 
@@ -141,7 +142,7 @@ mod tests {
     fn a_test_starts_nothing() {
         let workflow = by("host-evacuate", Some("ops"));
         let stored = Stored::read(&of_test(&mark().id, &workflow)).unwrap();
-        assert!(stored.is_test() && stored.workflow == workflow);
+        assert!(stored.is_test() && stored.workflow == Workflow::of(&workflow));
         let stored = Stored::read(body(&workflow, None).as_bytes()).unwrap();
         assert!(!stored.is_test() && stored.id == mark().id.to_string());
         let text = String::from_utf8(of_test(&mark().id, &workflow)).unwrap();

@@ -4,9 +4,9 @@
 mod auth;
 mod by_host;
 mod catalog;
-mod check;
 mod cloud;
 mod credentials;
+mod route;
 mod servers;
 mod session;
 mod tokens;
@@ -16,9 +16,10 @@ mod words;
 
 pub use by_host::ByHost;
 pub(crate) use catalog::{CLUSTERING, COMPUTE, INSTANCE_HA, ORCHESTRATION, WORKFLOW};
-pub(crate) use check::try_out;
 pub(crate) use cloud::read as read_options;
 pub use cloud::{CloudOptions, read_within};
+pub(crate) use route::Own;
+pub use route::Route;
 pub(crate) use servers::{Place, rows};
 pub(crate) use session::{Exchange, Session};
 pub(crate) use trouble::{described, usual};
