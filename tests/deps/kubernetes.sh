@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds a real kube-apiserver below DIR, and puts Debian's kubectl beside it. Nothing is installed. It is built once, in about three
+# Builds a real kube-apiserver below DIR, and puts Debian's kubectl beside it. Nothing is installed. It is built once, in about two
 # minutes on two cores, from the source package of Debian 12: later releases ship kubectl alone.
 #
 # usage: kubernetes.sh [DIR]      (result: DIR/kubernetes/kube-apiserver and DIR/kubernetes/kubectl; DIR is below the target directory)
@@ -10,7 +10,7 @@ version='1.20.5+really1.20.2-1.1+deb12u1'
 go='1.19.8-2'
 reflect='1.0.2-2'
 # Raise it when this script makes something else of the same sources.
-recipe=2
+recipe=3
 
 dir=${1:-${CARGO_TARGET_DIR:-$(dirname "$0")/../../target}/lab-deps}/kubernetes
 
@@ -60,16 +60,17 @@ described() {
     grep -rl --include=*.go '+k8s:openapi-gen=true' pkg cmd | sed 's|/[^/]*$||; s|^|k8s.io/kubernetes/|'
 }
 
-# The description is generated, and not in the sources.
+# The description is generated, and not in the sources. What is built serves a few hundred requests: a third less to compute without
+# optimizations, and without a collector in the compiler, whose processes are short.
 build() {
-    export GOROOT="$work/root/usr/lib/go-1.19" GOPATH="$work/gopath" GOCACHE="$work/cache" GO111MODULE=off CGO_ENABLED=0 PATH="$work/root/usr/lib/go-1.19/bin:$PATH"
+    export GOGC=off GOROOT="$work/root/usr/lib/go-1.19" GOPATH="$work/gopath" GOCACHE="$work/cache" GO111MODULE=off CGO_ENABLED=0 PATH="$work/root/usr/lib/go-1.19/bin:$PATH"
     cd gopath/src/k8s.io/kubernetes
     : >"$work/header"
     go build -o "$work/openapi-gen" ./vendor/k8s.io/kube-openapi/cmd/openapi-gen
     "$work/openapi-gen" -O zz_generated.openapi -p k8s.io/kubernetes/pkg/generated/openapi --go-header-file "$work/header" \
         --output-base "$GOPATH/src" -i "$(described | sort -u | paste -sd,)" >"$work/openapi.log" 2>&1
     # Without the clients of the clouds.
-    go build -tags providerless -ldflags '-s -w' -o "$work/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver
+    go build -tags providerless -gcflags 'all=-N -l' -ldflags '-s -w' -o "$work/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver
     cd "$work"
 }
 
