@@ -56,7 +56,7 @@ others() {
     return "$result"
 }
 
-# Its server is compiled while others wait for their clusters; earlier it would starve them.
+# Its server is compiled while others wait for their clusters.
 kubernetes() { nice tests/deps/kubernetes.sh && lists kubernetes; }
 
 part() { NHA_PART=$1 lists failover; }
@@ -98,17 +98,6 @@ rest() {
 
 packages() { SUITES=$own CLUSTERS=$own NHA_BUILT=$built nice tests/packages.sh "$@"; }
 
-made() {
-    result=0
-    packages build lint || result=$?
-    : >"$said/made"
-    return "$result"
-}
-lives() {
-    until [ -e "$said/made" ]; do sleep 1; done
-    packages lives
-}
-
 # line COMMAND ...: one after the other, beside the other lines; each is played though the one before it failed.
 line() {
     for command in "$@"; do
@@ -121,10 +110,10 @@ line() {
 
 # More lines of clusters than these starve on two cores: Pacemaker's own time limits run out.
 line 'part 1/2' harm
-line 'part 2/2' answers 'packages sqlite' 'lists page' 'lists openstack'
-line made 'lists cluster' kubernetes
-line everywhere rest
-line privileged lives
+line 'part 2/2' answers 'packages sqlite' 'lists page'
+line 'packages build lint' 'lists cluster' 'packages lives'
+line everywhere rest 'lists openstack'
+line privileged kubernetes
 for one in $running; do wait "$one"; done
 
 # shellcheck disable=SC2046 # its words
