@@ -173,14 +173,13 @@ fn cluster(cli: &Cli, options: &cli::Setup) -> anyhow::Result<(Cluster, String, 
     let (key, line) = key::take(&config, register);
     let here = setup::here(&evidence, register, key);
     let settings = config::load(&cli.config).ok();
-    let xml = xml(options.cib.as_deref())?;
+    let (xml, is_cib_too_large) = xml(options.cib.as_deref())?;
     let wanted = Wanted {
         hosts: options.hosts.clone().or_else(|| settings.as_ref()?.hosts.matching.clone()),
         unsaid: settings.map(|settings| unsaid(&settings, &xml)).unwrap_or_default(),
         config: config.display().to_string(),
         evidence: evidence.display().to_string(),
     };
-    let is_cib_too_large = options.cib.is_none() && read::is_too_large(&Tools::default());
     let here = setup::Here { is_cib_too_large, ..here };
     let cluster = setup::read(&xml, here, wanted).context("the cluster's configuration cannot be read")?;
     Ok((setup::with_lost(cluster, &xml), xml, line))
@@ -192,9 +191,14 @@ fn unsaid(settings: &Settings, xml: &str) -> Vec<HostName> {
     Cib::parse(xml).map(|cib| roll::of(settings, &cib).unsaid).unwrap_or_default()
 }
 
-fn xml(file: Option<&Path>) -> anyhow::Result<String> {
+/// Also whether Pacemaker can say it in one answer.
+fn xml(file: Option<&Path>) -> anyhow::Result<(String, bool)> {
     match file {
-        Some(file) => fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display())),
+        Some(file) => {
+            let xml =
+                fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
+            Ok((xml, false))
+        }
         None => Ok(read::whole(&Tools::default(), Instant::now() + LIMIT)?),
     }
 }
@@ -261,7 +265,7 @@ fn apply(cli: &Cli, options: &cli::Setup, found: Found) -> anyhow::Result<ExitCo
         return refuse(cli, &found);
     }
     ensure!(
-        found.commands.is_empty() || setup::is_same(&found.xml, &xml(None)?),
+        found.commands.is_empty() || setup::is_same(&found.xml, &xml(None)?.0),
         "nothing was changed: somebody else changed the configuration at the same time; run this command again"
     );
     let ran = setup::run(&found.commands, |command| {

@@ -9,7 +9,7 @@ use marks::host::HostName;
 use crate::cib::{Cib, News, Snapshot, Wanted, some};
 use crate::register::{RegisterError, Tools};
 
-pub use whole::{is_too_large, whole};
+pub use whole::whole;
 
 mod whole;
 

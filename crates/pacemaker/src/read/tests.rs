@@ -86,6 +86,30 @@ fn recorded() -> impl Iterator<Item = &'static str> {
     all.into_iter().flat_map(|text| text.split("== ").skip(1)).map(|part| part.split_once('\n').unwrap().1)
 }
 
+/// A cluster that works changes its CIB all the time, and `setup` asks for it right after its own change. The broken variant gives up
+/// after three readings.
+#[test]
+fn a_cib_that_changes_for_a_while_is_read_in_parts() {
+    if lacks(&[CONTROLLER]) {
+        return;
+    }
+    let file = File::new(CLUSTER);
+    let (at, until) = (file.dir.path(), Instant::now() + Duration::from_secs(2));
+    let text = fs::read_to_string(at.join("cib.xml")).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for epoch in (10..).take_while(|_| Instant::now() < until) {
+                let changed = text.replace("epoch=\"9\"", &format!("epoch=\"{epoch}\""));
+                fs::write(at.join("new.xml"), changed).unwrap();
+                fs::rename(at.join("new.xml"), at.join("cib.xml")).unwrap();
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let read = whole::in_parts(&file.tools, soon()).unwrap();
+        assert_eq!(facts(&Cib::parse(&read).unwrap()), facts(&Cib::parse(CLUSTER).unwrap()));
+    });
+}
+
 /// S1-16: which life of a host ended is known by its connection, so no reading may lose one. The broken variants: a path that
 /// does not find what a release writes elsewhere, and a part that is read without the node that it belongs to.
 #[test]
@@ -99,7 +123,7 @@ fn the_parts_say_what_the_whole_says() {
         let mut snapshot = Snapshot::default();
         snapshot.set_own(own);
         assert_eq!(facts(&file.refreshed(&mut snapshot)), facts(&whole_cib), "{xml}");
-        let text = whole(&file.tools, soon()).unwrap();
+        let text = whole::in_parts(&file.tools, soon()).unwrap();
         assert_eq!(facts(&Cib::parse(&text).unwrap()), facts(&whole_cib), "{xml}");
         for node in whole_cib.remote_nodes().iter().chain(whole_cib.cluster_nodes()) {
             let read = host(&file.tools, node, soon()).unwrap();

@@ -1,5 +1,6 @@
 //! The whole CIB as one text, put together of its parts.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::in_turns;
@@ -11,8 +12,8 @@ use crate::xml;
 const ELEMENTS: usize = 300;
 /// Ten times as long as Pacemaker needs for the longest answer that it can give.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is read again because it has changed meanwhile.
-const TRIES: usize = 3;
+/// Between two readings of a CIB that changes meanwhile.
+const PAUSE: Duration = Duration::from_millis(200);
 const SECTIONS: [&str; 10] = [
     "crm_config",
     "nodes",
@@ -28,26 +29,33 @@ const SECTIONS: [&str; 10] = [
 /// Without these a CIB is none.
 const NEEDED: usize = 4;
 
-/// The CIB with its status, for a caller that needs all of it once: as Pacemaker would print it, but for the order of the
-/// sections of a node's state.
+/// The CIB with its status, for a caller that needs all of it once, and whether it is longer than Pacemaker can say: then it
+/// gives no answer at all.
 ///
 /// # Errors
-/// [`RegisterError`]; also if the CIB changes all the time.
-pub fn whole(tools: &Tools, deadline: Instant) -> Result<String, RegisterError> {
-    for _ in 0..TRIES {
+/// [`RegisterError`]; also if it is too long and changes until `deadline`.
+pub fn whole(tools: &Tools, deadline: Instant) -> Result<(String, bool), RegisterError> {
+    match tools.query(&[], deadline.min(Instant::now() + PATIENCE)) {
+        Err(RegisterError::Tool { source: ChildError::TooSlow(_), .. }) => {
+            Ok((in_parts(tools, deadline)?, true))
+        }
+        text => Ok((text?, false)),
+    }
+}
+
+/// As Pacemaker would print it, but for the order of the sections of a node's state. A cluster that does something changes it.
+pub(super) fn in_parts(tools: &Tools, deadline: Instant) -> Result<String, RegisterError> {
+    loop {
         let before = version(tools, deadline)?;
         let text = assembled(tools, &before, deadline)?;
         if version(tools, deadline)? == before {
             return Ok(text);
         }
+        if Instant::now() + PAUSE >= deadline {
+            return Err(Tools::cib_unreadable());
+        }
+        thread::sleep(PAUSE);
     }
-    Err(Tools::cib_unreadable())
-}
-
-/// Whether Pacemaker answers the query for the whole CIB, which it does not if the answer is too long: then it says nothing.
-pub fn is_too_large(tools: &Tools) -> bool {
-    let whole = tools.query(&[], Instant::now() + PATIENCE);
-    matches!(whole, Err(RegisterError::Tool { source: ChildError::TooSlow(_), .. }))
 }
 
 fn version(tools: &Tools, deadline: Instant) -> Result<String, RegisterError> {
