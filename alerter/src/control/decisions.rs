@@ -11,6 +11,7 @@ use marks::host::HostName;
 use marks::id::NoteId;
 use marks::register::{About, Decision, Ending, Scope};
 use marks::time::Timestamp;
+use pacemaker::cib::Cib;
 
 use super::answer::{Answer, Asked, Refusal};
 use super::api::{ChangeAnswer, Request};
@@ -45,7 +46,7 @@ async fn pause(State(shared): State<Arc<Shared>>, asked: Asked) -> Answer<Change
 }
 
 async fn begin(State(shared): State<Arc<Shared>>, asked: Asked) -> Answer<ChangeAnswer> {
-    let scope = known(&shared, scope_of(&asked.request)?).await?;
+    let scope = known(&shared, scope_of(&asked.request)?, shared.base.cib().as_deref()).await?;
     let (now, seconds) = (Timestamp::now(), asked.request.seconds.unwrap_or_default());
     let until = after(now, seconds)?;
     let message = format!("{scope} is on maintenance for {seconds} s at most; marks are made and kept");
@@ -160,7 +161,7 @@ async fn end_all(
     let message = match changed {
         0 if shared.is_register_unread() => return Err(Refusal::unread()),
         0 => {
-            let scope = known(shared, scope).await?;
+            let scope = known(shared, scope, shared.base.cib().as_deref()).await?;
             format!("there is no {what} of {scope} to end: see `nova-host-alerter {shown_by}`")
         }
         changed => format!("{changed} {what}(s) of {scope} ended by you"),
@@ -190,23 +191,26 @@ fn group_names(settings: &Settings) -> Vec<&str> {
     names
 }
 
-/// The scope, if it exists: a typo would cover nothing.
-pub(super) async fn known(shared: &Shared, scope: Scope) -> Result<Scope, Refusal> {
+/// The scope, if it exists as far as the CIB is known: a typo would cover nothing.
+pub(super) async fn known(shared: &Shared, scope: Scope, cib: Option<&Cib>) -> Result<Scope, Refusal> {
     let node = match scope {
         Scope::Host(node) => node,
         Scope::Group(name) => return known_group(&shared.base.settings(), &name),
         Scope::All => return Ok(scope),
     };
     let settings = shared.base.settings();
-    let (cib, matching) = (shared.base.cib(), &settings.hosts.matching);
+    let matching = &settings.hosts.matching;
     let nodes = cib.map(|cib| cib.remote_nodes().to_vec());
     let is_literal = matching.as_ref().is_some_and(|patterns| patterns.names_literally(&node));
     let is_matched = matching.as_ref().is_none_or(|patterns| patterns.covers(&node));
     let is_there = nodes.as_ref().is_none_or(|nodes| nodes.contains(&node));
     let asked = node.clone();
-    let has_marks =
-        shared.base.store.run(move |journal| Ok(!journal.marks_of(&asked)?.sound.is_empty())).await?;
-    if is_literal || (is_matched && is_there) || has_marks {
+    let met = move |journal: &mut Journal| {
+        let is_marked = !journal.marks_of(&asked)?.sound.is_empty();
+        Ok(is_marked || !journal.sightings_of_host(&asked)?.sound.is_empty())
+    };
+    let was_met = shared.base.store.run(met).await?;
+    if is_literal || (is_matched && is_there) || was_met {
         return Ok(Scope::Host(node));
     }
     let known = nodes.unwrap_or_default();

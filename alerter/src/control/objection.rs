@@ -17,7 +17,7 @@ pub(super) async fn to(shared: &Shared, node: &HostName, insist: bool) -> Result
         return Ok(None);
     }
     let cib = shared.cib_now().await;
-    known(shared, Scope::Host(node.clone())).await?;
+    known(shared, Scope::Host(node.clone()), cib.as_deref()).await?;
     let Some(cib) = cib else { return Ok(Some(UNCHECKED.to_owned())) };
     if cib.membership(node) != Some(true) || cib.fenced_before(node) == Some(true) {
         return Ok(None);

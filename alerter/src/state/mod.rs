@@ -19,7 +19,7 @@ use crate::config::{HostRules, Route, Settings};
 use crate::delivery::{RouteStates, Sending};
 use crate::health::{Health, SLOW, STUCK};
 use crate::intake::account::{self, Accounts};
-use crate::intake::roll;
+use crate::intake::{coverage, roll};
 use crate::listen::Unserved;
 use crate::lock::lock;
 use crate::policy::groups::GroupFigures;
@@ -256,7 +256,10 @@ impl Shared {
     }
 
     fn has_another_controller(&self) -> bool {
-        self.base.cib().is_some_and(|cib| cib.has_other_controller_online(&self.base.controller))
+        self.base.cib().is_some_and(|cib| {
+            let hosts = coverage::own_hosts(&self.base.settings().hosts, &cib);
+            cib.has_other_controller_online(&self.base.controller, &hosts)
+        })
     }
 
     fn journal_sentence(&self) -> Option<String> {

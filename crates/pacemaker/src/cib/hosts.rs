@@ -93,10 +93,11 @@ impl Cib {
         self.cluster_nodes().iter().filter(is_member).any(|node| is_same_controller(node.as_str(), name))
     }
 
-    /// Whether a controller beside this one is a member that may run resources.
-    pub fn has_other_controller_online(&self, own: &str) -> bool {
+    /// Whether a controller beside this one is a member that may run resources; `hosts` are cluster nodes that are none.
+    pub fn has_other_controller_online(&self, own: &str, hosts: &[HostName]) -> bool {
         let is_up = |node: &HostName| self.membership(node) == Some(true) && !self.is_set_aside(node);
-        self.cluster_nodes().iter().any(|node| !is_same_controller(node.as_str(), own) && is_up(node))
+        let is_other = |node: &&HostName| !is_same_controller(node.as_str(), own) && !hosts.contains(node);
+        self.cluster_nodes().iter().filter(is_other).any(is_up)
     }
 
     /// The remote nodes: the names of `ocf:pacemaker:remote` resources, also of those with a template.
