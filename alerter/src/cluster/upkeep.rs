@@ -64,23 +64,26 @@ fn mark_of(entry: &Entry) -> Option<MarkId> {
     }
 }
 
-/// When each mark was settled and each decision ended by an operator; of too many, the oldest count as ended long ago.
+/// When each mark was settled, which hosts are back, and when an operator ended each decision. Of too many, the oldest count as ended
+/// long ago.
 struct Ends {
     settled: BTreeMap<MarkId, Timestamp>,
+    returned: BTreeSet<MarkId>,
     decided: BTreeMap<NoteId, Timestamp>,
 }
 
 impl Ends {
     fn of(found: &Entries) -> Self {
-        let (mut settled, mut decided) = (Vec::new(), Vec::new());
+        let (mut settled, mut decided, mut returned) = (Vec::new(), Vec::new(), BTreeSet::new());
         for entry in found.sound.values() {
             match entry {
                 Entry::Settled(end) => settled.push((end.at, end.mark)),
+                Entry::Returned(back) => drop(returned.insert(back.mark)),
                 Entry::Ending(end) => decided.push((end.at, end.id)),
                 _ => {}
             }
         }
-        Self { settled: dated(settled), decided: dated(decided) }
+        Self { settled: dated(settled), returned, decided: dated(decided) }
     }
 
     /// The end of what an entry belongs to, where it has been ended.
@@ -91,6 +94,12 @@ impl Ends {
             _ => None,
         };
         decided.or_else(|| mark_of(entry).and_then(|mark| self.settled.get(&mark))).copied()
+    }
+
+    /// Whether Pacemaker may show the outage of an entry to the next alerter: no clock ends that.
+    fn is_out(&self, entry: &Entry) -> bool {
+        let settled = mark_of(entry).filter(|mark| !self.returned.contains(mark));
+        settled.is_some_and(|mark| self.settled.get(&mark).is_some_and(|at| *at != LONG_AGO))
     }
 }
 
@@ -105,6 +114,9 @@ fn dated<T: Ord>(mut ends: Vec<(Timestamp, T)>) -> BTreeMap<T, Timestamp> {
 /// How long an entry has been past its time; none while it is needed. What belongs to a mark goes with the mark, and the end of a
 /// decision with the decision.
 fn over_for(entry: &Entry, ends: &Ends, now: Timestamp) -> Option<Duration> {
+    if ends.is_out(entry) {
+        return None;
+    }
     let end = ends.of_what(entry);
     let end = match entry {
         // One that is not its mark's first is only seconds younger than the mark.
@@ -120,7 +132,9 @@ mod tests {
     use marks::host::HostName;
     use marks::id::{FencingId, NoteId};
     use marks::mark::{Mark, Settlement, Source};
-    use marks::register::{About, Acknowledgement, Decision, Ending, MarkEntry, Scope, Settled, Watermark};
+    use marks::register::{
+        About, Acknowledgement, Decision, Ending, MarkEntry, Returned, Scope, Settled, Watermark,
+    };
 
     use super::*;
 
@@ -148,6 +162,7 @@ mod tests {
             Entry::Mark(made),
             Entry::Acknowledged(Acknowledgement { mark: id, route: "r".into(), at, by: by() }),
             Entry::Settled(Settled { mark: id, how: Settlement::Acknowledged, at, by: by() }),
+            Entry::Returned(Returned { mark: id, at, by: by() }),
         ]
     }
 
@@ -157,6 +172,8 @@ mod tests {
         assert!(over(&[], &entries(&young), NOW).is_empty());
         let open: Vec<Entry> = (0..30).map(|_| story(NOW - 60 * DAY).remove(0)).collect();
         assert!(over(&[], &entries(&open), NOW).is_empty(), "an open mark has no end");
+        let down: Vec<Entry> = (0..30).flat_map(|_| story(NOW - 3650 * DAY).into_iter().take(3)).collect();
+        assert!(over(&[], &entries(&down), NOW).is_empty(), "its host is not back");
         let first =
             Entry::Watermark(Watermark { id: NoteId::generate(), at: Timestamp(0), by: "ctl1".into() });
         assert!(over(&[], &entries(&[first]), NOW).is_empty());
@@ -165,8 +182,8 @@ mod tests {
     #[test]
     fn of_too_many_settled_marks_the_oldest_go() {
         let many: Vec<Entry> = (0..1010).flat_map(|n| story(NOW - Duration::from_secs(2000 - n))).collect();
-        assert_eq!(over(&[], &entries(&many), NOW).len(), 30);
-        assert_eq!(bounded(many).len(), 3000);
+        assert_eq!(over(&[], &entries(&many), NOW).len(), 40);
+        assert_eq!(bounded(many).len(), 4000);
     }
 
     fn decision(about: About, at: Timestamp) -> Entry {

@@ -163,7 +163,7 @@ impl Intake<'_> {
             if let Some(row) = self.find_sound(returned.mark)?.filter(after)
                 && (is_sealed || self.may_be_back(entry, &row)?)
             {
-                self.journal.note_return(returned.mark, returned.at, self.around.now)?;
+                self.journal.returned_elsewhere(returned, self.around.now)?;
             }
         }
         Ok(())
@@ -303,8 +303,11 @@ impl Intake<'_> {
         let now = self.around.now;
         for entry in entries.sound.values() {
             match entry {
-                Entry::Decision(decision) if self.journal.adopt_decision(decision, now)? => {
-                    self.announce_decision(decision)?;
+                Entry::Decision(decision) => {
+                    let is_sealed = entries.sealed.contains(&entry.key());
+                    if self.journal.adopt_decision(decision, is_sealed, now)? {
+                        self.announce_decision(decision)?;
+                    }
                 }
                 Entry::Ending(ending) if self.journal.adopt_ending(ending, now)? => {
                     info!("{} ended the decision {} on another controller", ending.actor, ending.id);
@@ -347,7 +350,7 @@ impl Intake<'_> {
         }
         let (is_ancient, has_ended) =
             (self.is_ancient(entry), entries.sound.contains_key(&Key::Settled(entry.mark.id)));
-        if is_ancient && has_ended {
+        if is_ancient && has_ended && entries.sound.contains_key(&Key::Returned(entry.mark.id)) {
             return Ok(());
         }
         let (ours, clash) = self.as_ours(entry, entries)?;

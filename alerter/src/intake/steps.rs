@@ -35,12 +35,12 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Whether its host came back, or it ended, within the horizon.
+    /// Whether its host is known to be back, or it ended, within the horizon.
     fn is_recent(&self, over: &Over) -> bool {
         let since = self.around.now - self.around.rules.horizon;
         let ended = over.delivery.as_ref().and_then(|delivery| delivery.ended_at);
         let ended = ended.or(over.mark.settled.map(|(_, at)| at));
-        over.mark.returned_at.max(ended) >= Some(since)
+        over.mark.return_known_at.max(ended) >= Some(since)
     }
 
     /// One that another alerter has made already is kept too, as acknowledged: a register that loses it has it again from here.

@@ -15,6 +15,7 @@ use marks::fencing::Fencing;
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::{Doubt, Lack, Mark, MarkRow, Proof, Standing};
+use marks::register::Returned;
 use marks::rule::Rule;
 use marks::sighting::Sighting;
 use marks::time::Timestamp;
@@ -187,11 +188,28 @@ impl Journal {
         })
     }
 
-    /// Notes, once, that the host of a mark was seen to be back. Returns whether that is new.
+    /// Notes, once, that the host of a mark was seen here to be back. Returns whether that is new.
     ///
     /// # Errors
     /// As any write.
     pub fn note_return(&mut self, mark: MarkId, at: Timestamp, now: Timestamp) -> Result<bool, JournalError> {
+        self.note_back(mark, (at, now), now)
+    }
+
+    /// The same for what another alerter has seen: it was known by its clock.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn returned_elsewhere(&mut self, back: &Returned, now: Timestamp) -> Result<bool, JournalError> {
+        self.note_back(back.mark, (back.at, back.at), now)
+    }
+
+    fn note_back(
+        &mut self,
+        mark: MarkId,
+        (at, known): (Timestamp, Timestamp),
+        now: Timestamp,
+    ) -> Result<bool, JournalError> {
         self.write(|transaction| {
             let Some(mut row) = row::load(transaction, mark)?.filter(|row| row.returned_at.is_none()) else {
                 return Ok(false);
@@ -199,7 +217,7 @@ impl Journal {
             let released = "SELECT max(released_at) FROM delivery WHERE mark = ?1";
             let released: Option<i64> =
                 transaction.query_row(released, [mark.to_string()], |row| row.get(0))?;
-            let known = released.map_or(now, |released| now.max(Timestamp(released.saturating_add(1))));
+            let known = released.map_or(known, |released| known.max(Timestamp(released.saturating_add(1))));
             (row.returned_at, row.return_known_at) = (Some(at), Some(known));
             row::update(transaction, &row)?;
             let detail = format!("{} is back since {}", row.node, at.rfc3339());

@@ -168,6 +168,32 @@ impl Journal {
         })
     }
 
+    /// The same for what an operator released at `at` on another controller: it covers a return that was seen before. A return is released
+    /// where its route leads, by the controller that sends it. Returns how many.
+    ///
+    /// # Errors
+    /// As any write.
+    pub(crate) fn released_elsewhere(
+        &mut self,
+        mark: MarkId,
+        at: Timestamp,
+        now: Timestamp,
+    ) -> Result<usize, JournalError> {
+        let condition = format!(
+            "d.state IN ('pending', 'held') AND d.last_kind IS NOT 'chain' AND d.released_at IS NULL AND NOT {IS_RETURN} AND d.mark = ?3"
+        );
+        self.change_each(&condition, &[mark.to_string().into()], now, |delivery, transaction| {
+            let row = row::load(transaction, delivery.mark)?;
+            let back = row.filter(|row| row.returned_at.is_some_and(|back| back <= at));
+            delivery.released_at = back.and_then(|row| row.return_known_at).max(Some(at));
+            if delivery.state == State::Held {
+                move_to(delivery, State::Pending)?;
+                delivery.next_due = now;
+            }
+            Ok(())
+        })
+    }
+
     /// Releases deliveries on a route that were held as stale and are not, since their hosts failed at `since` or later:
     /// the clock was wrong. Returns how many.
     ///

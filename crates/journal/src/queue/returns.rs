@@ -40,7 +40,7 @@ pub struct Over {
 }
 
 impl Journal {
-    /// Marks that have ended on a route and whose host came back, the later of the two at `since` or later, or which an
+    /// Marks that have ended on a route and whose host is known to be back, the later of the two since `since`, or which an
     /// operator ended since then, without a return on the route. `each`: those too of which the route took a later mark.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl Journal {
         let columns = format!("{}, {COLUMNS}", row::COLUMNS);
         let back = format!(
             "SELECT {columns} FROM mark m INDEXED BY mark_returned CROSS JOIN delivery d ON d.mark = m.id AND d.route = ?1
-             WHERE m.returned_at IS NOT NULL AND (m.returned_at >= ?2 OR coalesce(d.ended_at, m.settled_at) >= ?2) AND {none_yet}"
+             WHERE m.returned_at IS NOT NULL AND (m.return_known_at >= ?2 OR coalesce(d.ended_at, m.settled_at) >= ?2) AND {none_yet}"
         );
         let dismissed = format!(
             "SELECT {columns} FROM mark m INDEXED BY mark_dismissed CROSS JOIN delivery d ON d.mark = m.id AND d.route = ?1

@@ -90,14 +90,22 @@ impl Journal {
 
     /// Stores a decision from the register, once; the release of a mark only if its mark is here. It lasts from now on as
     /// long as it was made for, since the clock that dates it is another one. It proves nothing:
-    /// every member of `haclient` can write the register, and a proof needs root's seal of the reporting controller.
-    /// Returns whether it is new.
+    /// every member of `haclient` can write the register, and a proof needs root's seal of the reporting controller. With a seal the release
+    /// of a mark lets go what was known of it then, here too. Returns whether it is new.
     ///
     /// # Errors
     /// As any write.
-    pub fn adopt_decision(&mut self, decision: &Decision, now: Timestamp) -> Result<bool, JournalError> {
+    pub fn adopt_decision(
+        &mut self,
+        decision: &Decision,
+        is_sealed: bool,
+        now: Timestamp,
+    ) -> Result<bool, JournalError> {
         if !self.decisions_that("p.id = ?1", [decision.id.to_string()])?.sound.is_empty() {
             return Ok(false);
+        }
+        if let (About::Release(mark), true) = (&decision.about, is_sealed) {
+            self.released_elsewhere(*mark, decision.at, now)?;
         }
         self.write(|transaction| match decision.about {
             About::Release(mark) => {
@@ -163,14 +171,15 @@ impl Journal {
     }
 
     /// Looks by how much the clock was set since this was last called, also where nobody was there: what lasts goes on as long as it would
-    /// have, and no longer than it was made for. Where the machine was booted meanwhile, only the latter is known.
+    /// have, and no longer than it was made for. Where the machine was booted meanwhile, nobody knows for how long it was off: what lasted
+    /// when the history last grew has not lasted longer since.
     ///
     /// # Errors
     /// As any write.
     pub fn mind_the_clock(&mut self, boot: &Boot, now: Timestamp) -> Result<(), JournalError> {
         let known = self.boot()?;
         let set = known.as_ref().and_then(|known| boot.set_since(known));
-        let moved = self.ends_that_move(set.unwrap_or_default(), now)?;
+        let moved = self.ends_that_move(set.map_or_else(|| self.was_off(known.as_ref(), now), Ok)?, now)?;
         if moved.is_empty() && set == Some(0) {
             return Ok(());
         }
@@ -185,6 +194,12 @@ impl Journal {
             transaction.execute(sql, with_digest("boot", columns_of_boot(boot)))?;
             Ok(())
         })
+    }
+
+    /// The milliseconds since the history last grew, where the machine was booted since.
+    fn was_off(&self, known: Option<&Boot>, now: Timestamp) -> Result<i64, JournalError> {
+        let last = if known.is_some() { self.newest_at()? } else { None };
+        Ok(last.map_or(0, |last| now.0.saturating_sub(last.0)))
     }
 
     /// What was noted last; a damaged row counts as none.
@@ -566,12 +581,12 @@ mod tests {
         let (mut here, mut there) = (here.open(Role::Alerter), there.open(Role::Alerter));
         let mark = marked_as(&mut here, "compute1", NOW, HELD);
         let decision = here.release(mark, "I saw it burn", "alice", NOW).unwrap().unwrap();
-        assert!(!there.adopt_decision(&decision, NOW).unwrap(), "its mark is not here yet");
+        assert!(!there.adopt_decision(&decision, true, NOW).unwrap(), "its mark is not here yet");
         let same = samples::mark(&here.fencings_of(mark).unwrap().sound[0]);
         let same = MarkRow { standing: HELD, ..same };
         there.make_mark(&same, crate::Taken::Register, &[], NOW).unwrap();
-        assert!(there.adopt_decision(&decision, NOW).unwrap());
-        assert!(!there.adopt_decision(&decision, NOW).unwrap());
+        assert!(there.adopt_decision(&decision, true, NOW).unwrap());
+        assert!(!there.adopt_decision(&decision, true, NOW).unwrap());
         assert_eq!(standing(&there, mark), HELD);
         assert_eq!(there.decisions_of(mark).unwrap().sound, [decision]);
         assert_eq!(events(&there, mark), ["marked", "read"]);
@@ -689,7 +704,7 @@ mod tests {
         assert_eq!(journal.released_marks().unwrap(), HashSet::from([mark]));
         assert_eq!(events(&journal, mark), ["marked", "released"]);
         let read = Decision { id: NoteId::generate(), ..self::decision(About::Release(other), NOW) };
-        assert!(journal.adopt_decision(&read, NOW).unwrap(), "the register's entry overrides rules");
+        assert!(journal.adopt_decision(&read, true, NOW).unwrap(), "the register's entry overrides rules");
         assert_eq!(journal.released_marks().unwrap(), HashSet::from([mark, other]));
         journal.dismiss(mark, "no", "alice", NOW).unwrap();
         assert_eq!(
@@ -711,7 +726,7 @@ mod tests {
         assert!(read.sound.is_empty() && read.damaged.len() == 1);
         assert!(!journal.end_decision(&end_of(&pause, NOW)).unwrap());
         let version = journal.decisions_version().unwrap();
-        assert!(journal.adopt_decision(&pause, NOW).unwrap());
+        assert!(journal.adopt_decision(&pause, true, NOW).unwrap());
         assert!(journal.decisions_version().unwrap() > version);
         assert_eq!(in_force(&journal, NOW), std::slice::from_ref(&pause));
         assert!(journal.end_decision(&end_of(&pause, NOW)).unwrap());
