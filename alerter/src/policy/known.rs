@@ -42,11 +42,13 @@ pub(super) struct Known {
     busy: HashSet<MarkId>,
     /// The groups in which a storm holds, as was reported.
     storms: Vec<bool>,
+    /// This controller, and when its daemon started by its clock of now.
+    here: (String, Timestamp),
 }
 
 impl Known {
     /// Nothing yet but the groups. `was_stormy`: a storm held when a former daemon ended.
-    pub(super) fn new(settings: Arc<Settings>, was_stormy: bool) -> Self {
+    pub(super) fn new(settings: Arc<Settings>, was_stormy: bool, here: (String, Timestamp)) -> Self {
         let groups = &settings.groups;
         let new = |group: &Group| GroupState::new(&group.name, group.rules.clone(), group.confirm.is_some());
         Self {
@@ -56,6 +58,7 @@ impl Known {
             next: None,
             busy: HashSet::new(),
             storms: vec![was_stormy; groups.len()],
+            here,
             settings,
         }
     }
@@ -200,6 +203,7 @@ impl Known {
             group: inventory.group_of(&self.settings, &row.node),
             failed_at: row.failure_time,
             known_at: row.made_at,
+            seen_at: known.map_or_else(|| self.seen_at(row), |old| old.seen_at),
             returned_at: row.return_known_at,
             end: row.settled,
             doubts: doubts_at_its_end(row),
@@ -209,6 +213,12 @@ impl Known {
             stage,
         };
         self.state.see(subject.by_clock(now));
+    }
+
+    /// Another alerter's clock does not say how long a mark has waited: what may hold one that is open begins when this daemon does.
+    fn seen_at(&self, row: &MarkRow) -> Timestamp {
+        let (controller, started) = &self.here;
+        if row.made_by == *controller || row.settled.is_some() { row.made_at } else { *started }
     }
 
     fn resize(&mut self, inventory: &Inventory) {

@@ -30,8 +30,10 @@ pub struct Subject {
     pub group: usize,
     /// When its host failed.
     pub failed_at: Timestamp,
-    /// When the mark was made.
+    /// When the mark was made, by the clock of the alerter that made it.
     pub known_at: Timestamp,
+    /// Since when it is known here, by this clock: what may hold it lasts from then on.
+    pub seen_at: Timestamp,
     /// Since when its host is back.
     pub returned_at: Option<Timestamp>,
     /// How and when it ended.
@@ -49,12 +51,19 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// What lies ahead of the clock has happened all the same, and the clock was set back since: a return is long over, an end is of now.
+    /// What lies ahead of the clock has happened all the same, and the clock was set back since: a return is long over, an end is of now,
+    /// and what holds a mark begins again.
     pub(super) fn by_clock(mut self, now: Timestamp) -> Self {
         let is_ahead = |at: Timestamp| at > now + CLOCK_SLACK;
         self.returned_at = self.returned_at.map(|at| if is_ahead(at) { Timestamp(0) } else { at });
         self.end = self.end.map(|(how, at)| (how, if is_ahead(at) { now } else { at }));
+        self.seen_at = if is_ahead(self.seen_at) { now } else { self.seen_at };
         self
+    }
+
+    /// When its host failed, by this clock.
+    fn failed_here(&self) -> Timestamp {
+        Timestamp(self.failed_at.0.saturating_add(self.seen_at.0.saturating_sub(self.known_at.0)))
     }
 }
 
@@ -293,13 +302,11 @@ impl State {
         let rules = &self.groups[subject.group].rules;
         let is_unsent = |how: Settlement| how != Settlement::Acknowledged;
         let ends = [
-            rules.window.map(|window| subject.failed_at + window),
+            rules.window.map(|window| subject.failed_here() + window),
             subject.returned_at.map(|at| at + rules.healthy_delay),
             subject.end.filter(|(how, _)| is_unsent(*how)).map(|(_, at)| at),
         ];
-        let is_nonsense = subject.known_at > self.now + CLOCK_SLACK && self.now > Timestamp(i64::MIN);
-        let from = if is_nonsense { self.now } else { subject.known_at };
-        Span { from, to: ends.into_iter().flatten().min() }
+        Span { from: subject.seen_at, to: ends.into_iter().flatten().min() }
     }
 
     /// The span that counts; none where it does not.
@@ -449,7 +456,7 @@ impl State {
         }
         held.extend(first(&self.maintenance, subject, now).map(|order| ordered(Hold::Maintenance, order)));
         held.extend(first(&self.pauses, subject, now).map(|order| ordered(Hold::Pause, order)));
-        let partial = self.partial_since.map(|since| subject.known_at.max(since));
+        let partial = self.partial_since.map(|since| subject.seen_at.max(since));
         let until = partial.and_then(|since| lasts(since, PARTIAL, now));
         held.extend(until.map(|at| say(Hold::PartMissing, Some(at), hold::PARTIAL.to_owned())));
         let group = &self.groups[subject.group];
@@ -511,7 +518,7 @@ fn waits(subject: &Subject, rules: &Rules, now: Timestamp) -> impl Iterator<Item
 
 /// A storm holds no mark longer than `max-hold`, and none that an operator released.
 fn stormy(subject: &Subject, group: &GroupState, now: Timestamp) -> Option<Held> {
-    let until = lasts(subject.known_at, group.rules.max_hold, now)?;
+    let until = lasts(subject.seen_at, group.rules.max_hold, now)?;
     let is_released = group.released_at.is_some_and(|at| subject.known_at <= at);
     let is_held = group.storm().holds() && !is_released;
     let why = Arc::clone(&group.storm_sentence);

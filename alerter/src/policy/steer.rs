@@ -113,7 +113,8 @@ pub(super) fn begin(
     now: Timestamp,
 ) -> Result<(Known, Former), JournalError> {
     let former = Former::read(journal)?;
-    let mut known = Known::new(Arc::clone(&settings), former.is_stormy());
+    let here = (policy.base.controller.clone(), *policy.base.started());
+    let mut known = Known::new(Arc::clone(&settings), former.is_stormy(), here);
     let news = News::all(journal, policy, (&settings, known.is_limited()), now)?;
     known.take_up((inventory, true), orders, news, now);
     Ok((known, former))

@@ -232,6 +232,7 @@ impl Story {
             group: index % 2,
             failed_at: self.now,
             known_at: self.now,
+            seen_at: self.now,
             returned_at: None,
             end: None,
             doubts: Vec::new(),

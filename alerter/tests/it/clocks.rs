@@ -114,6 +114,28 @@ fn what_is_held_is_not_released_by_what_lies_ahead_of_a_clock_that_is_behind() {
     }
 }
 
+/// Issue 45, A1: an alerter whose clock is days ahead keeps the register, and the next one's clock is right: Pacemaker shows the outage to
+/// it, and only the register says that it was notified. The broken variant forgets by its clock what was settled a minute ago.
+#[test]
+fn a_clock_that_is_days_ahead_forgets_no_outage_that_lasts() {
+    for (days, is_published) in [9, 3650].into_iter().flat_map(|days| [(days, true), (days, false)]) {
+        let (mut site, mut first) = begun_beside_a_clock_that_is_ahead(days * 86_400);
+        site.outage("compute1", "ctl3");
+        first.run(&mut site, 30);
+        let mut second = moved(&mut site, first);
+        second.run(&mut site, if is_published { 90 } else { 1 });
+        second.clear(&mut site);
+        drop(second);
+        site.lost.insert("ctl2");
+        site.advance(60.0);
+        let mut third = Alerter::start(&site, "ctl3");
+        third.run(&mut site, 90);
+        let case = format!("{days} days ahead, published: {is_published}");
+        assert_eq!(site.audit(), Vec::<String>::new(), "{case}: {:?}", third.standings("compute1"));
+        assert_eq!(third.held("compute1"), [], "{case}: {:?}", third.standings("compute1"));
+    }
+}
+
 /// A pause of all, or a maintenance of compute1.
 fn decide_for_an_hour(alerter: &mut Alerter, site: &Site, is_pause: bool) {
     let until = site.now + HOUR;
@@ -168,6 +190,56 @@ fn a_pause_lasts_as_long_as_it_was_made_for_where_the_clock_was_set_between_two_
         site.advance(100.0);
         second.run(&mut site, 30);
         assert_eq!(site.promise(&second, false), Vec::<String>::new(), "set by {set} s");
+    }
+}
+
+/// The controller is booted, and its clock is wrong then: what is left of the pause holds all the same, and ends. The broken variant looks
+/// at the clock alone.
+#[test]
+fn a_pause_outlives_a_boot_with_another_clock() {
+    for set in BEHIND.into_iter().flat_map(|by| [-by, by]) {
+        let (mut site, mut first) = begun_beside_a_clock_that_is_ahead(0);
+        decide_for_an_hour(&mut first, &site, true);
+        first.run(&mut site, 4);
+        drop(first);
+        site.advance(60.0);
+        site.skews.insert("ctl1", set * 1000);
+        site.booted.insert("ctl1", site.now);
+        let mut second = Alerter::start(&site, "ctl1");
+        site.outage("compute1", "ctl3");
+        site.advance(3400.0);
+        second.run(&mut site, 30);
+        assert_eq!(site.notified, [], "set by {set} s");
+        site.advance(200.0);
+        second.run(&mut site, 30);
+        assert_eq!(site.promise(&second, false), Vec::<String>::new(), "set by {set} s");
+    }
+}
+
+/// A storm holds its marks on the next controller too, whatever its clock says, and no longer than `max-hold`. The broken variant takes the
+/// other clock's time for how long they have been held, and sends all at once.
+#[test]
+fn a_storm_holds_where_clocks_differ() {
+    for ahead in BEHIND.into_iter().flat_map(|by| [-by, by]) {
+        let hosts = ["compute1", "compute2", "compute3"];
+        let mut site = Site::new(&hosts).with_key();
+        site.configure("[groups.all]\nhosts = [\"*\"]\nmax-unhealthy = 1\nwindow = 600\nmax-hold = 900\n");
+        site.skews.insert("ctl2", ahead * 1000);
+        let (mut site, mut first) = started(site, "ctl1");
+        site.advance(20.0);
+        first.run(&mut site, 2);
+        for host in hosts {
+            site.outage(host, "ctl3");
+        }
+        first.run(&mut site, 10);
+        assert_eq!(site.notified, [], "they are held");
+        let mut second = moved(&mut site, first);
+        second.run(&mut site, 60);
+        assert_eq!(site.notified, [], "{ahead} s ahead");
+        site.advance(900.0);
+        second.run(&mut site, 60);
+        // By a clock that is years ahead the marks are so old that their outcome may have been forgotten.
+        assert_eq!(site.notified_ids().len(), if ahead > 86_400 { 0 } else { 3 }, "{ahead} s ahead");
     }
 }
 

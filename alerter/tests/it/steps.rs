@@ -124,6 +124,27 @@ fn another_alerter_makes_the_return_that_the_first_could_not_send_for_days() {
     }
 }
 
+/// A host was notified, and the next alerter sees it back: it says so, whatever its clock says. The broken variant counts for how long the
+/// host is back from the time that another clock gave, and the endpoint has a living host down for ever.
+#[test]
+fn a_return_that_this_alerter_saw_is_sent_whatever_its_clock_says() {
+    for days in [-3650, -2, 2, 3650] {
+        let mut site = Site::new(&["compute1"]).with_key();
+        site.skews.insert("ctl2", days * 86_400_000);
+        let mut first = Alerter::start_with(&site, "ctl1", &KINDS);
+        first.run(&mut site, 4);
+        site.outage("compute1", "ctl3");
+        first.run(&mut site, 4);
+        drop(first);
+        site.lost.insert("ctl1");
+        let mut second = Alerter::start_with(&site, "ctl2", &KINDS);
+        second.run(&mut site, 4);
+        site.back("compute1", "ctl3");
+        second.run(&mut site, 90);
+        assert_eq!(returns(&site), 1, "{days} days ahead");
+    }
+}
+
 /// All controllers stop, and the register in attrd is gone. The broken variant keeps what another alerter returned in the register alone:
 /// the next one reads its own acknowledgement of the failure there, and no return.
 #[test]
@@ -204,6 +225,35 @@ fn another_alerter_does_not_send_what_was_held() {
     let mut second = Alerter::start(&site, "ctl3");
     second.run(&mut site, 30);
     assert!(site.notified.iter().all(|notified| notified.route == "nova"), "{:?}", site.notified);
+}
+
+/// Issue 45, 7: an operator releases what its route's terms hold, and the alerter is lost before the endpoint answers. The broken variant
+/// knows the word on that controller alone, and holds the mark again.
+#[test]
+fn what_was_released_for_a_route_is_released_on_every_controller() {
+    for is_released in [true, false] {
+        let mut site = Site::new(&["compute1"]).with_key();
+        site.configure("if-returned = \"hold\"\n");
+        let mut first = Alerter::start(&site, "ctl1");
+        site.down.insert("backup");
+        site.outage("compute1", "ctl1");
+        first.run(&mut site, 4);
+        site.back("compute1", "ctl2");
+        first.run(&mut site, 60);
+        let mark = first.marks("compute1")[0].id;
+        if is_released {
+            let now = site.clock("ctl1");
+            assert!(first.journal.release(mark, "I checked", "alice", now).unwrap().is_some());
+            first.release_held(&site, mark);
+        }
+        first.run(&mut site, 4);
+        drop(first);
+        site.down.clear();
+        let mut second = Alerter::start(&site, "ctl3");
+        second.run(&mut site, 30);
+        let is_sent = site.notified.iter().any(|notified| notified.route == "backup");
+        assert_eq!(is_sent, is_released, "{:?}", second.deliveries(mark));
+    }
 }
 
 /// `after`: the second route waits for the first one, and not for ever.

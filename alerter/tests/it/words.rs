@@ -79,6 +79,8 @@ struct Story {
     pauses: Vec<(Timestamp, Timestamp)>,
     /// The marks that a release names, which overrides a pause.
     released: Vec<String>,
+    /// The marks that an operator ended, and after how many words.
+    ended: Vec<(String, usize, Timestamp)>,
     wrong_here: Vec<String>,
 }
 
@@ -91,6 +93,7 @@ impl Story {
             said: Vec::new(),
             pauses: Vec::new(),
             released: Vec::new(),
+            ended: Vec::new(),
             wrong_here: Vec::new(),
         }
     }
@@ -140,6 +143,8 @@ impl Story {
             Step::Ends => {
                 let open = self.open_marks();
                 open.iter().for_each(|mark| self.alerter.unmark(&self.site, mark.id));
+                let (words, at) = (self.said.len(), self.site.now);
+                self.ended.extend(open.iter().map(|mark| (mark.id.to_string(), words, at)));
                 if !open.is_empty() {
                     self.say(Word::Ended);
                 }
@@ -197,6 +202,7 @@ impl Story {
     fn complaints(&self) -> Vec<String> {
         let lost = self.site.outages.iter().filter(|outage| !self.is_accounted_for(outage));
         let mut wrong: Vec<String> = lost.map(|outage| format!("lost: {outage:?}")).collect();
+        wrong.extend(self.words_that_do_not_hold());
         for sent in &self.site.notified {
             let is_paused = |(from, until): &&(Timestamp, Timestamp)| *from < sent.at && sent.at < *until;
             let is_held =
@@ -212,6 +218,32 @@ impl Story {
                 || self.said.iter().any(|said| was_said(&said));
             wrong.extend((!is_true).then(|| format!("false: {sent:?}")));
         }
+        wrong
+    }
+
+    /// A mark that was ended is not sent until somebody says again that the host has failed; and that is sent, or held, unless it is ended.
+    fn words_that_do_not_hold(&self) -> Vec<String> {
+        let says = |from: usize, word: Word| self.said.iter().skip(from).any(|(said, _)| *said == word);
+        let after = |(id, words, at): &&(String, usize, Timestamp)| {
+            let is_sent = |sent: &crate::site::Notified| sent.id == *id && sent.at > *at;
+            !says(words + 1, Word::Failed) && self.site.notified.iter().any(is_sent)
+        };
+        let mut wrong: Vec<String> =
+            self.ended.iter().filter(after).map(|it| format!("sent after its end: {it:?}")).collect();
+        let is_near = |at: &Timestamp| {
+            self.site
+                .notified
+                .iter()
+                .any(|sent| Timestamp::from_seconds(sent.failure_time).distance(*at) < NEAR)
+        };
+        let is_lost = |(n, (word, at)): &(usize, &(Word, Timestamp))| {
+            *word == Word::Failed
+                && !says(n + 1, Word::Ended)
+                && !is_near(at)
+                && self.alerter.held(HOST).is_empty()
+        };
+        let lost = self.said.iter().enumerate().filter(is_lost);
+        wrong.extend(lost.map(|it| format!("a word that was lost: {it:?}")));
         wrong
     }
 

@@ -92,6 +92,12 @@ pub(super) struct Audit {
     pub(super) violations: Vec<String>,
 }
 
+/// Since when a storm may hold a mark: another alerter's begins with the daemon.
+fn seen_at(daemon: &Daemon, row: &MarkRow) -> Timestamp {
+    let base = &daemon.shared.base;
+    if row.made_by == base.controller || row.settled.is_some() { row.made_at } else { *base.started() }
+}
+
 impl Audit {
     pub(super) fn new(story: &Story, is_loud: bool) -> Self {
         Self {
@@ -303,7 +309,7 @@ impl Audit {
         let settings = daemon.shared.base.settings();
         let (group, watched) = (&settings.groups[at], self.groups[at].clone());
         let (id, node) = (row.id, &row.node);
-        let end = row.made_at + group.rules.max_hold;
+        let end = seen_at(daemon, row) + group.rules.max_hold;
         let cooldown = millis(group.rules.cooldown + self.slack);
         let is_unsure = world.clock.now < watched.unsure || !self.slack.is_zero() || fades(world);
         let raged = watched.raged.is_some_and(|at| world.clock.now <= at + cooldown);
@@ -315,7 +321,7 @@ impl Audit {
         }
         if !is_held
             && watched.rages
-            && self.is_bound(world, row, group)
+            && self.is_bound(world, daemon, row, group)
             && self.is_sure_of(now)
             && !fades(world)
         {
@@ -328,10 +334,10 @@ impl Audit {
     }
 
     /// Whether a storm of its group can hold it.
-    fn is_bound(&self, world: &World, row: &MarkRow, group: &Group) -> bool {
+    fn is_bound(&self, world: &World, daemon: &Daemon, row: &MarkRow, group: &Group) -> bool {
         let is_let_go =
             world.group_releases.get(&group.name).is_some_and(|at| row.made_at <= *at + self.slack);
-        let is_in_time = world.clock.wall() + self.slack < row.made_at + group.rules.max_hold;
+        let is_in_time = world.clock.wall() + self.slack < seen_at(daemon, row) + group.rules.max_hold;
         !is_let_go && is_in_time && !world.released.contains(&row.id)
     }
 
@@ -391,7 +397,7 @@ impl Audit {
         }
         let (at, settings) = (self.group_of(world, row), daemon.shared.base.settings());
         if self.groups[at].rages
-            && self.is_bound(world, row, &settings.groups[at])
+            && self.is_bound(world, daemon, row, &settings.groups[at])
             && self.is_sure_of(world.clock.wall())
             && !fades(world)
         {

@@ -75,6 +75,8 @@ pub(crate) struct Site {
     began: (Timestamp, Instant),
     /// By how many milliseconds controllers' clocks are ahead of the right time; those that are not named are right.
     pub(crate) skews: BTreeMap<&'static str, i64>,
+    /// Controllers that were booted since the site began.
+    pub(crate) booted: BTreeMap<&'static str, Timestamp>,
     /// By whose clock Pacemaker dates its fencing history and `node_fenced`.
     pub(crate) dc: &'static str,
     /// Each controller was there and dates its fencing history with its own clock; else it has the DC's copy.
@@ -120,6 +122,7 @@ impl Site {
             now,
             began: (now, Instant::now()),
             skews: BTreeMap::new(),
+            booted: BTreeMap::new(),
             dc: "ctl1",
             dates_history: false,
             register: BTreeMap::new(),
@@ -223,9 +226,13 @@ impl Site {
         moment::Moment { instant: self.began.1 + self.now.since(self.began.0), wall: self.clock(controller) }
     }
 
-    /// A controller's boot: all have run since before the site began.
+    /// A controller's boot: all have run since before the site began, unless they were booted again.
     pub(crate) fn boot(&self, controller: &str) -> Boot {
-        Boot { id: controller.to_owned(), began: self.clock(controller) - self.now.since(self.began.0) }
+        let began = self.booted.get(controller).copied().unwrap_or(self.began.0);
+        Boot {
+            id: format!("{controller} {}", began.0),
+            began: self.clock(controller) - self.now.since(began),
+        }
     }
 
     /// The fencing history as a controller has it.
