@@ -203,11 +203,7 @@ mod tests {
         assert_eq!(compared(&own, vec![mark(&first), end(&first, NOW)]), (1, 0), "it was fenced again");
         assert_eq!(compared(&own, vec![mark(&first)]), (0, 1));
         let other = Fencing { incarnation: Some(Incarnation::new("ctl1", 8, 9)), ..first };
-        assert_eq!(
-            compared(&own, vec![mark(&other), end(&other, NOW)]),
-            (0, 1),
-            "the host was back in between"
-        );
+        assert_eq!(compared(&own, vec![mark(&other), end(&other, NOW)]), (0, 1), "it was back in between");
     }
 
     /// A fencing of an ended mark makes no mark here. For these the intake makes one: the host was back in between, or

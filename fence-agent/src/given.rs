@@ -203,11 +203,8 @@ mod tests {
             ("Off", false),
             ("FALSE", false),
         ] {
-            assert_eq!(
-                given(&[("no_shared_storage", word)]).flag("no_shared_storage"),
-                Some(meaning),
-                "{word}"
-            );
+            let flag = given(&[("no_shared_storage", word)]).flag("no_shared_storage");
+            assert_eq!(flag, Some(meaning), "{word}");
         }
         let odd = given(&[("no_shared_storage", "maybe")]);
         assert_eq!((odd.flag("no_shared_storage"), names(&odd)), (None, vec!["no_shared_storage"]));
@@ -231,10 +228,8 @@ mod tests {
     #[test]
     fn a_value_that_no_option_could_have_is_refused() {
         let mut given = Given::default();
-        assert_eq!(
-            given.take("store", "x".repeat(MAX_VALUE + 1)),
-            Err(GivenError::TooLong { name: "store" })
-        );
+        let long = given.take("store", "x".repeat(MAX_VALUE + 1));
+        assert_eq!(long, Err(GivenError::TooLong { name: "store" }));
         assert_eq!(given.take("port", "a\nb".to_owned()), Err(GivenError::Control { name: "plug" }));
         assert_eq!(given.take("unknown", "x".repeat(9999)), Ok(()));
     }

@@ -217,14 +217,10 @@ mod tests {
 
     #[test]
     fn a_place_or_a_bound_that_cannot_be_read_is_refused() {
-        assert_eq!(
-            Settings::new(&given(&[("store", "marks.db")]), Site::default()),
-            Err(SettingsError::Store)
-        );
-        assert!(matches!(
-            Settings::new(&given(&[("hosts", "a;b")]), Site::default()),
-            Err(SettingsError::Hosts(_))
-        ));
+        let relative = Settings::new(&given(&[("store", "marks.db")]), Site::default());
+        assert_eq!(relative, Err(SettingsError::Store));
+        let hosts = Settings::new(&given(&[("hosts", "a;b")]), Site::default());
+        assert!(matches!(hosts, Err(SettingsError::Hosts(_))));
     }
 
     #[test]

@@ -193,10 +193,8 @@ mod tests {
 
     #[test]
     fn keys_are_found_by_either_form_and_by_their_old_name() {
-        assert_eq!(
-            find("no-shared_storage").map(|(at, now)| (TABLE[at].name, now)),
-            Some(("no_shared_storage", true))
-        );
+        let found = find("no-shared_storage").map(|(at, now)| (TABLE[at].name, now));
+        assert_eq!(found, Some(("no_shared_storage", true)));
         assert_eq!(find("port").map(|(at, now)| (TABLE[at].name, now)), Some(("plug", false)));
         assert_eq!(find("option").map(|(at, now)| (TABLE[at].name, now)), Some(("action", false)));
         assert_eq!(find("ACTION"), None);

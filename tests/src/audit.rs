@@ -128,11 +128,7 @@ fn one_body_an_id(story: &Story, findings: &mut Vec<String>) {
     for notified in &story.notified {
         let first = *bodies.entry(&notified.id).or_insert(&notified.body);
         if first != notified.body {
-            findings.push(format!(
-                "{} was sent in other bytes than before: {}",
-                notified.id,
-                shown(&notified.body)
-            ));
+            findings.push(format!("{} was sent in other bytes: {}", notified.id, shown(&notified.body)));
         }
     }
 }
@@ -141,11 +137,8 @@ fn nothing_but_outages(story: &Story, findings: &mut Vec<String>) {
     let happened = nodes(story);
     for notified in &story.notified {
         if !happened.contains(notified.node.as_str()) {
-            findings.push(format!(
-                "{} was reported though it was not fenced: {}",
-                notified.node,
-                shown(&notified.body)
-            ));
+            let body = shown(&notified.body);
+            findings.push(format!("{} was reported, and was not fenced: {body}", notified.node));
         }
         if !story.routes.contains(&notified.route) {
             findings.push(format!("{} was reported by {}, which is no route", notified.node, notified.route));
@@ -301,7 +294,7 @@ mod tests {
     fn a_reported_host_that_was_not_fenced_is_found() {
         let mut story = good();
         story.notified.push(notified("r", "ctl1", "9", 150));
-        only(&audit(&story, &Excused::default()), "ctl1 was reported though");
+        only(&audit(&story, &Excused::default()), "ctl1 was reported, and");
         let mut story = good();
         story.notified.push(notified("r", "b", "9", 150));
         only(&audit(&story, &Excused::default()), "notified of 2 failures of b, which had 1");

@@ -13,6 +13,7 @@ pub mod kubernetes;
 pub mod lab;
 pub mod mutants;
 pub mod openstack;
+pub mod outcome;
 pub mod process;
 pub mod programs;
 pub mod receiver;

@@ -235,10 +235,8 @@ mod tests {
         let at = Some(Timestamp(0));
         let until = "asked again at 1970-01-01 00:00:00Z";
         assert_eq!(state(2, at, None), format!("failed of late, {until}"));
-        assert!(
-            state(2, at, at).starts_with("accepts nothing (connect) since")
-                && state(2, at, at).ends_with(until)
-        );
+        let twice = state(2, at, at);
+        assert!(twice.starts_with("accepts nothing (connect) since") && twice.ends_with(until), "{twice}");
         assert_eq!([state(0, at, None), state(2, None, None)], ["ready", "ready"]);
     }
 

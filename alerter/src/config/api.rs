@@ -256,10 +256,7 @@ mod tests {
             write(&token.file, text, 0o600);
         }
         let name = |given: &str| whose(&tokens, given.as_bytes()).0.map(|token| token.name.as_str());
-        assert_eq!(
-            [name(ONE), name(OTHER), name(""), name(&ONE[1..])],
-            [Some("one"), Some("other"), None, None]
-        );
+        assert_eq!([ONE, OTHER, "", &ONE[1..]].map(name), [Some("one"), Some("other"), None, None]);
         write(&tokens[0].file, &"x".repeat(40), 0o600);
         assert_eq!([name(ONE), name(&"x".repeat(40))], [None, Some("one")]);
         fs::remove_file(&tokens[0].file).unwrap();

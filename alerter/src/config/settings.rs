@@ -277,7 +277,8 @@ fn hosts(mut section: Section<'_, '_>) -> HostRules {
     let domain = section.text("domain", domain);
     let on_shared_storage = section.flag("on-shared-storage");
     let matching = matching(&mut section);
-    let names = names(section.section("names"));
+    // The names of nodes without an entry are checked by the intake.
+    let names = drivers::of_nodes(section.section("names"), fqdn);
     section.finish();
     HostRules { domain, names, on_shared_storage, matching }
 }
@@ -296,33 +297,6 @@ fn matching(section: &mut Section<'_, '_>) -> Option<HostPatterns> {
         );
     }
     HostPatterns::from_entries(patterns).ok()
-}
-
-/// `[hosts.names]`: one name for two nodes could report a live host, so it is refused. The names of nodes without an entry are checked
-/// by the intake.
-fn names(mut section: Section<'_, '_>) -> BTreeMap<HostName, HostName> {
-    let mut names = BTreeMap::new();
-    for (key, entry) in section.entries() {
-        let name = section.last_text(entry, fqdn);
-        let Ok(node) = HostName::parse(key) else {
-            section.complain_at(entry.key, "the key must be a node name");
-            continue;
-        };
-        let Some(name) = name else { continue };
-        if names.values().any(|other| *other == name) {
-            section.complain_at(
-                entry.key,
-                format!("{node} has the same name as another node: one would be reported for the other"),
-            );
-        }
-        if names.insert(node.clone(), name).is_some() {
-            section.complain_at(
-                entry.key,
-                format!("{node} is here twice (upper and lower case are the same): remove one"),
-            );
-        }
-    }
-    names
 }
 
 fn fqdn(text: &str) -> Result<HostName, String> {

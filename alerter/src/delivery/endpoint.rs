@@ -492,11 +492,7 @@ mod tests {
         (0..LIMIT).for_each(|_| endpoint.begin());
         assert_eq!(endpoint.end(&host("compute1"), &Sign::Unreachable, None, now, 0.5), Some(Change::Opened));
         for _ in 1..LIMIT {
-            assert_eq!(
-                endpoint.end(&host("compute1"), &Sign::Unreachable, None, now, 0.5),
-                None,
-                "they were under way"
-            );
+            assert_eq!(endpoint.end(&host("compute1"), &Sign::Unreachable, None, now, 0.5), None, "before");
         }
         assert_eq!(failures(&endpoint), 1);
         for count in 2..50 {
@@ -709,11 +705,7 @@ mod tests {
             endpoint.begin();
         }
         let mut alone = Endpoint::new(1);
-        assert_eq!(
-            alone.free_again(now),
-            1,
-            "where there is one place, it has the turn when nobody else does"
-        );
+        assert_eq!(alone.free_again(now), 1, "of one place it has the turn when nobody else does");
         alone.begin();
         assert_eq!(alone.free_again(now), 0);
     }

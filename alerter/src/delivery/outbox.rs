@@ -184,11 +184,7 @@ mod tests {
         let now = Moment::now();
         let mut outbox = filled(now);
         assert_eq!((outbox.begun.len(), outbox.free(now.instant)), (2 * LIMIT, 0));
-        assert_eq!(
-            std::iter::from_fn(|| outbox.next(now)).count(),
-            LIMIT,
-            "no more than it may have under way"
-        );
+        assert_eq!(std::iter::from_fn(|| outbox.next(now)).count(), LIMIT, "no more than it may have");
         assert!(!outbox.is_running_dry(now.instant));
         outbox.endpoint.end(&host(), &Sign::Takes, None, now.instant, 0.5);
         assert!(outbox.next(now).is_some() && outbox.next(now).is_none());

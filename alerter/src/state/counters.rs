@@ -129,10 +129,6 @@ mod tests {
         let of = |route: &str, outcome| metrics.attempts().get(&(route.to_owned(), outcome)).copied();
         assert_eq!([of("a", "unreachable"), of("a", "acknowledged"), of("a", LATE)], [Some(1); 3]);
         assert_eq!(of("a.return", "acknowledged"), Some(1));
-        assert_eq!(
-            lock(&metrics.acknowledgements).keys().collect::<Vec<_>>(),
-            ["a"],
-            "a further step does not count"
-        );
+        assert_eq!(lock(&metrics.acknowledgements).keys().collect::<Vec<_>>(), ["a"], "no further step");
     }
 }

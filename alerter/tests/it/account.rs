@@ -51,11 +51,7 @@ fn a_fencing_that_nobody_decides_about_is_found() {
     let (site, mut alerter) = furnished();
     site.tamper("ctl1", "DELETE FROM folded");
     check(&site, &alerter);
-    assert_eq!(
-        (gaps(&site, &alerter, 0), gaps(&site, &alerter, 100)),
-        (vec![], vec![]),
-        "the next poll decides"
-    );
+    assert_eq!((gaps(&site, &alerter, 0), gaps(&site, &alerter, 100)), (vec![], vec![]), "the next poll");
     assert_eq!(gaps(&site, &alerter, 200), [("compute1".to_owned(), Gap::Overdue)]);
     alerter.take_in(&site);
     check(&site, &alerter);

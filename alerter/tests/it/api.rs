@@ -116,14 +116,21 @@ impl Server {
         (response.status().as_u16(), response.json().await.unwrap())
     }
 
+    /// A request that is refused with this code and this word.
+    async fn refuses(&self, path: &str, token: &str, body: &str, expected: (u16, &str)) -> Value {
+        let (status, answer) = self.patch(path, token, body).await;
+        assert_eq!((status, answer["kind"].as_str().unwrap()), expected, "{path} {body}: {answer}");
+        answer
+    }
+
     /// As the command does, over the control socket.
     async fn patch_locally(
         &self,
         host: &str,
         is_failure: bool,
-        reason: Option<&str>,
+        why: Option<&str>,
     ) -> Result<HostAnswer, String> {
-        let resource_status_reason = reason.map(str::to_owned);
+        let resource_status_reason = why.map(str::to_owned);
         let request = HostRequest { mark_unhealthy: is_failure, resource_status_reason };
         let asked = self.daemon().patch(&format!("/v1/hosts/{host}"), &request).await;
         asked.map_err(|error| match error {
@@ -252,11 +259,7 @@ async fn the_document_has_every_path_and_no_other_is_served() {
             assert_eq!(response.json::<Value>().await.unwrap()["kind"], "not-found");
         }
     }
-    assert_ne!(
-        server.raw_locally("GET", "/v1/health", "").await.0,
-        404,
-        "the broken variant: the control socket"
-    );
+    assert_ne!(server.raw_locally("GET", "/v1/health", "").await.0, 404, "the control socket has it");
 }
 
 #[tokio::test]
@@ -307,8 +310,7 @@ async fn a_host_that_is_well_has_nothing_open() {
         server.patch_locally(host, true, None).await.unwrap();
     }
     let all = server.everything().await;
-    let (status, answer) = server.patch(HOSTS, TOKEN, &well()).await;
-    assert_eq!((status, &answer["kind"]), (409, &json!("not-yours")), "root has said it: {answer}");
+    let answer = server.refuses(HOSTS, TOKEN, &well(), (409, "not-yours")).await;
     assert!(answer["message"].as_str().unwrap().contains("unmark"), "{answer}");
     assert_eq!(server.everything().await, all);
     assert_eq!(server.patch_locally("compute1", false, None).await.unwrap().changed, 1);
@@ -331,8 +333,7 @@ async fn a_token_speaks_of_what_its_table_names() {
     let server = Server::alone(CALLBACK).await;
     let before = server.everything().await;
     for body in [failed(), well()] {
-        let (status, answer) = server.patch("/v1/hosts/elsewhere", TOKEN, &body).await;
-        assert_eq!((status, &answer["kind"]), (403, &json!("not-allowed")), "{answer}");
+        server.refuses("/v1/hosts/elsewhere", TOKEN, &body, (403, "not-allowed")).await;
     }
     assert_eq!(server.everything().await, before);
     assert_eq!(server.patch("/v1/hosts/elsewhere", OTHER, &well()).await.0, 200);
@@ -341,8 +342,7 @@ async fn a_token_speaks_of_what_its_table_names() {
     server.end(&due, accepted()).await;
     let (path, before) = (format!("/v1/marks/{}", due.mark.id), server.everything().await);
     for body in [r#"{"acknowledged": true}"#, r#"{"acknowledged": true, "route": "recovery"}"#] {
-        let (status, answer) = server.patch(&path, OTHER, body).await;
-        assert_eq!((status, &answer["kind"]), (403, &json!("not-allowed")), "{answer}");
+        server.refuses(&path, OTHER, body, (403, "not-allowed")).await;
     }
     assert_eq!(server.everything().await, before);
     assert_eq!(server.patch(&path, TOKEN, r#"{"acknowledged": true}"#).await.0, 200);
@@ -354,8 +354,7 @@ async fn a_token_speaks_of_what_its_table_names() {
 async fn a_word_over_the_network_makes_no_mark_where_nobody_can_confirm_it() {
     let server = Server::alone("").await;
     let before = server.everything().await;
-    let (status, answer) = server.patch(HOSTS, TOKEN, &failed()).await;
-    assert_eq!((status, &answer["kind"]), (403, &json!("no-proof")));
+    server.refuses(HOSTS, TOKEN, &failed(), (403, "no-proof")).await;
     assert_eq!(server.everything().await, before);
     assert_eq!(server.patch(HOSTS, OTHER, &failed()).await.0, 200);
     assert_eq!(server.begin("recovery").await.mark.node.as_str(), "compute1");
@@ -365,11 +364,8 @@ async fn a_word_over_the_network_makes_no_mark_where_nobody_can_confirm_it() {
 /// socket, which is sent at once.
 #[tokio::test]
 async fn a_word_over_the_network_is_held_until_pacemaker_agrees() {
-    let (mut site, files) = (Site::new(&["compute1", "compute2", "compute3"]), Files::new());
-    site.configure(&files.table("hosts = [\"*\"]\n"));
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.take_in(&site);
-    let server = Server::of(alerter.shared(), files).await;
+    let mut site = Site::new(&["compute1", "compute2", "compute3"]);
+    let (server, mut alerter) = Server::beside(&site, "ctl1").await;
     for _ in 0..3 {
         let (status, answer) = server.patch(HOSTS, TOKEN, &failed()).await;
         assert_eq!(status, 200, "{answer}");
@@ -377,11 +373,7 @@ async fn a_word_over_the_network_is_held_until_pacemaker_agrees() {
     server.patch("/v1/hosts/compute2", TOKEN, &failed()).await;
     let before = server.everything().await;
     assert_eq!(server.patch("/v1/hosts/elsewhere", TOKEN, &failed()).await.0, 404);
-    assert_eq!(
-        server.patch("/v1/hosts/ctl1", TOKEN, &failed()).await.0,
-        400,
-        "no route reports a controller"
-    );
+    assert_eq!(server.patch("/v1/hosts/ctl1", TOKEN, &failed()).await.0, 400, "no controller");
     assert_eq!(server.everything().await, before);
     assert_eq!(alerter.standings("compute1"), ["unconfirmed"]);
     assert_eq!(server.history("fenced").await.len(), 2, "said again it is nothing new");
@@ -403,12 +395,9 @@ async fn a_word_over_the_network_is_held_until_pacemaker_agrees() {
     let fencing = Fencing { incarnation: None, ..site.fencing("ctl1", "compute1") };
     site.mark("ctl1", &fencing);
     alerter.take_in(&site);
-    assert_eq!(
-        (alerter.standings("compute1"), alerter.standings("compute2")),
-        (vec!["journal"], vec!["unconfirmed"])
-    );
-    let (status, answer) = server.patch(HOSTS, TOKEN, &well()).await;
-    assert_eq!((status, &answer["kind"]), (409, &json!("not-yours")), "Pacemaker has proven it: {answer}");
+    let both = [alerter.standings("compute1"), alerter.standings("compute2")];
+    assert_eq!(both, [["journal"], ["unconfirmed"]]);
+    server.refuses(HOSTS, TOKEN, &well(), (409, "not-yours")).await;
     assert_eq!(alerter.marks("compute1")[0].settled, None);
     let (mark, asked) = (alerter.marks("compute2")[0].id, "compute2 is off");
     assert!(alerter.journal.release(mark, asked, "alice", site.now).unwrap().is_some());
@@ -419,13 +408,10 @@ async fn a_word_over_the_network_is_held_until_pacemaker_agrees() {
 /// Without quorum nothing is marked: the request waits, and a repetition is the same request.
 #[tokio::test]
 async fn a_word_over_the_network_waits_for_the_cluster() {
-    let (mut site, files) = (Site::new(&["compute1"]), Files::new());
-    site.configure(&files.table("hosts = [\"*\"]\n"));
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.take_in(&site);
+    let mut site = Site::new(&["compute1"]);
+    let (server, mut alerter) = Server::beside(&site, "ctl1").await;
     site.quorum = false;
     alerter.take_in(&site);
-    let server = Server::of(alerter.shared(), files).await;
     let mut marks = Vec::new();
     for _ in 0..2 {
         let (status, answer) = server.patch(HOSTS, TOKEN, &failed()).await;
@@ -451,8 +437,7 @@ async fn nothing_changes_while_a_delivery_is_under_way() {
     let before = server.everything().await;
     for is_failure in [true, false] {
         let body = json!({ "mark_unhealthy": is_failure }).to_string();
-        let (status, answer) = server.patch(HOSTS, OTHER, &body).await;
-        assert_eq!((status, &answer["kind"]), (409, &json!("in-progress")));
+        let answer = server.refuses(HOSTS, OTHER, &body, (409, "in-progress")).await;
         assert!(answer["message"].as_str().unwrap().contains("try again in some seconds"));
         assert_eq!(server.patch_locally("COMPUTE1", is_failure, None).await.unwrap_err(), "in-progress");
     }
@@ -556,10 +541,7 @@ async fn a_receiver_confirms_what_it_had_accepted() {
     let body = json!({ "acknowledged": true, "reference": "job 7" }).to_string();
     for (changed, words) in [(true, "has acknowledged"), (false, "before")] {
         let (status, answer) = server.patch(&path, TOKEN, &body).await;
-        assert_eq!(
-            (status, &answer["changed"], &answer["route"]),
-            (200, &json!(changed), &json!("recovery"))
-        );
+        assert!(status == 200 && answer["changed"] == changed && answer["route"] == "recovery", "{answer}");
         assert!(answer["message"].as_str().unwrap().contains(words), "{answer}");
     }
     let (how, _) = server.marks("compute1").await[0].settled.unwrap();
@@ -569,8 +551,7 @@ async fn a_receiver_confirms_what_it_had_accepted() {
     let confirmed = server.history("confirmed").await;
     assert_eq!((confirmed.len(), confirmed[0].actor.as_str()), (1, "portal (API)"));
     assert!(server.shared.base.seen().news, "the register is to learn of it");
-    let (status, answer) = server.patch(&path, TOKEN, r#"{"acknowledged": false}"#).await;
-    assert_eq!((status, &answer["kind"]), (409, &json!("ended")), "what was sent cannot be taken back");
+    server.refuses(&path, TOKEN, r#"{"acknowledged": false}"#, (409, "ended")).await;
 }
 
 #[tokio::test]
@@ -587,8 +568,7 @@ async fn only_what_is_confirmed_like_this_can_be_confirmed() {
         (&path, json!({ "acknowledged": false, "route": "nowhere" }), (403, "not-allowed")),
         (&path, json!({ "acknowledged": false, "reference": "x" }), (400, "reference")),
     ] {
-        let (status, answer) = server.patch(path, TOKEN, &body.to_string()).await;
-        assert_eq!((status, answer["kind"].as_str().unwrap()), wanted, "{body}");
+        server.refuses(path, TOKEN, &body.to_string(), wanted).await;
     }
     assert_eq!(server.everything().await, before);
     let both = Server::alone(&format!("{CALLBACK}ack = \"callback\"\n")).await;

@@ -20,8 +20,7 @@ fn poll_twice(alerter: &mut Alerter, site: &Site, fault: &str) {
 #[test]
 fn a_return_that_could_not_be_written_down_is_written_down_by_the_next_poll() {
     for fault in [CONNECTIONS, MARKS] {
-        let mut site = Site::new(&["compute1"]);
-        let mut alerter = Alerter::start(&site, "ctl1");
+        let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
         site.outage("compute1", "ctl1");
         alerter.run(&mut site, 20);
         site.back("compute1", "ctl2");

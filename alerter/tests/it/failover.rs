@@ -10,8 +10,7 @@ use crate::site::{Alerter, CLOCKS, PATIENCE, Site, begun, started};
 /// The audit itself finds each fault that it is for.
 #[test]
 fn the_audit_finds_what_is_wrong() {
-    let mut site = Site::new(&["compute1", "compute2"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
+    let (mut site, mut alerter) = begun(&["compute1", "compute2"], "ctl1");
     site.outage("compute1", "ctl1");
     assert_eq!(site.audit().len(), 2, "two routes were not notified");
     alerter.run(&mut site, 4);
@@ -60,21 +59,25 @@ fn only_evidence_remains() {
     assert_eq!(third.marks("compute1").iter().map(|mark| mark.id).collect::<Vec<_>>(), [id]);
 }
 
-/// W14, W16: one route has acknowledged and the other is down when the alerter moves: only the other is notified.
+/// W14, W16, issue 45, A1: one route has acknowledged and the other is down when the alerter moves: only the other is notified, also where
+/// the clock is behind.
 #[test]
 fn a_failover_with_one_route_open() {
-    let mut site = Site::new(&["compute1"]);
-    let mut first = Alerter::start(&site, "ctl1");
-    site.down.insert("backup");
-    site.outage("compute1", "ctl1");
-    first.run(&mut site, 10);
-    assert_eq!(site.notified.len(), 1);
-    drop(first);
-    site.lost.insert("ctl1");
-    site.down.clear();
-    let mut second = Alerter::start(&site, "ctl2");
-    second.run(&mut site, 30);
-    site.assert_all_notified();
+    for behind in [0, 150, 3_600, 10 * 365 * 86_400] {
+        let site = Site::new(&["compute1"]);
+        let site = if behind == 0 { site } else { site.with_clocks([0, -behind, 0]) };
+        let (mut site, mut first) = started(site, "ctl1");
+        site.advance(20.0);
+        site.down.insert("backup");
+        site.outage("compute1", "ctl1");
+        first.run(&mut site, 10);
+        assert_eq!(site.notified.len(), 1);
+        drop(first);
+        site.lost.insert("ctl1");
+        site.down.clear();
+        Alerter::start(&site, "ctl2").run(&mut site, 60);
+        assert_eq!(site.audit(), [""; 0], "{behind} s behind");
+    }
 }
 
 /// A route that is not required is notified late by the alerter that settled the mark; another one, which knows only that the
@@ -110,8 +113,7 @@ fn a_failover_with_a_route_open_that_is_not_required() {
 /// The broken variant of a failover with one route open: without the register the second alerter notifies both routes, and the audit says so.
 #[test]
 fn a_failover_without_the_register_is_caught() {
-    let mut site = Site::new(&["compute1"]);
-    let mut first = Alerter::start(&site, "ctl1");
+    let (mut site, mut first) = begun(&["compute1"], "ctl1");
     site.down.insert("backup");
     site.outage("compute1", "ctl1");
     first.run(&mut site, 10);
@@ -126,8 +128,7 @@ fn a_failover_without_the_register_is_caught() {
 /// byte, and nothing else.
 #[test]
 fn a_kill_before_the_register_knows() {
-    let mut site = Site::new(&["compute1"]);
-    let mut first = Alerter::start(&site, "ctl1");
+    let (mut site, mut first) = begun(&["compute1"], "ctl1");
     site.outage("compute1", "ctl1");
     first.take_in(&site);
     first.keep_up(&mut site);
@@ -143,8 +144,7 @@ fn a_kill_before_the_register_knows() {
 /// name perhaps; one that is back may have been reported and is held.
 #[test]
 fn a_lost_register_and_another_alerter() {
-    let mut site = Site::new(&["compute1", "compute2"]);
-    let mut first = Alerter::start(&site, "ctl1");
+    let (mut site, mut first) = begun(&["compute1", "compute2"], "ctl1");
     site.outage("compute1", "ctl1");
     first.run(&mut site, 20);
     site.back("compute1", "ctl2");
@@ -278,8 +278,7 @@ fn a_mute_register_delays_a_mark_and_loses_none() {
 /// The broken variant of the row above: without the gate the mark goes at once.
 #[test]
 fn without_the_gate_a_mark_does_not_wait_for_the_register() {
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     alerter.is_reckless = true;
     site.register_is_mute = true;
     site.outage("compute1", "ctl1");
@@ -290,8 +289,7 @@ fn without_the_gate_a_mark_does_not_wait_for_the_register() {
 /// W12, W17: both sides have notified one route each when the partition heals.
 #[test]
 fn two_registers_become_one() {
-    let mut site = Site::new(&["compute1"]);
-    let mut one = Alerter::start(&site, "ctl1");
+    let (mut site, mut one) = begun(&["compute1"], "ctl1");
     site.down.insert("backup");
     site.outage("compute1", "ctl1");
     one.keep_up(&mut site);

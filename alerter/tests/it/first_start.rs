@@ -8,7 +8,7 @@ use marks::mark::{MarkRow, Settlement};
 use marks::register::Key;
 use marks::time::Timestamp;
 
-use crate::site::{Alerter, Kind, ROUTES, Site};
+use crate::site::{Alerter, Kind, ROUTES, Site, begun};
 
 const DAY: f64 = 86_400.0;
 
@@ -159,9 +159,7 @@ fn only_the_last_fencing_asks() {
 #[test]
 fn where_register_and_journal_are_gone_it_asks() {
     for is_fenced_again in [false, true] {
-        let mut site = Site::new(&["compute1"]);
-        let mut first = Alerter::start(&site, "ctl1");
-        first.run(&mut site, 2);
+        let (mut site, mut first) = begun(&["compute1"], "ctl1");
         site.lost.insert("ctl2");
         site.outage("compute1", "ctl1");
         first.run(&mut site, 20);

@@ -44,8 +44,7 @@ fn three_witnesses_of_one_fencing() {
 /// A host returns and its return is noted; it fails again, and the CIB cannot be read by the agent. Another mark.
 #[test]
 fn after_a_noted_return_a_fencing_without_a_connection_is_another_outage() {
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.outage("compute1", "ctl1");
     alerter.run(&mut site, 4);
     site.back("compute1", "ctl1");
@@ -65,8 +64,7 @@ fn after_a_noted_return_a_fencing_without_a_connection_is_another_outage() {
 /// The broken variant of the row above: nobody saw the return. The second outage is swallowed, and the audit says so.
 #[test]
 fn an_outage_that_is_swallowed_is_caught() {
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.outage("compute1", "ctl1");
     alerter.run(&mut site, 4);
     site.back("compute1", "ctl1");

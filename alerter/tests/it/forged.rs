@@ -65,8 +65,7 @@ fn a_mark_of_a_further_fencing() {
 /// The broken variant of all rows here: a forged mark that an operator believed is sent, and the audit says so.
 #[test]
 fn a_forged_mark_that_was_released_is_caught() {
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     let fencing = site.fencing("ctl1", "compute1");
     let id = fencing.id.into();
     site.publish(Entry::Fencing(fencing));

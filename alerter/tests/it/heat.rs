@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cloud::{Room, Service, Whim, beside};
 use crate::endpoint::Endpoint;
-use crate::openstack::{AT, Request, Site, error, http, mark, send, send_step};
+use crate::openstack::{AT, Request, Site, error, forbidden, http, mark, send, send_step};
 use crate::route::{LONG, word};
 
 const BEFORE: &str = "2026-07-20T00:00:00Z";
@@ -148,10 +148,8 @@ struct FakeNova {
 impl FakeNova {
     fn list(&self, query: &[(String, String)]) -> Vec<u8> {
         let keys: Vec<&str> = query.iter().map(|(key, _)| key.as_str()).collect();
-        assert!(matches!(
-            keys.as_slice(),
-            ["all_tenants", "host", "limit"] | ["all_tenants", "host", "limit", "marker"]
-        ));
+        let expected = ["all_tenants", "host", "limit", "marker"];
+        assert!(keys.len() >= 3 && expected.starts_with(&keys), "{keys:?}");
         let (host, limit): (_, usize) = (&query[1].1, query[2].1.parse().unwrap());
         let limit = limit.min(self.max_limit);
         let is_there = |marker: &str| self.servers.iter().any(|server| server.0 == marker);
@@ -195,11 +193,7 @@ impl Service for FakeNova {
 
     fn answer(&mut self, request: &Request, path: &str) -> Vec<u8> {
         if !self.is_admin {
-            return error(
-                403,
-                "forbidden",
-                "Policy doesn't allow os_compute_api:servers:detail:get_all_tenants",
-            );
+            return forbidden("os_compute_api:servers:detail:get_all_tenants");
         }
         match (request.method.as_str(), path) {
             ("GET", "/servers/detail") => self.list(&request.query),
@@ -359,13 +353,8 @@ async fn a_mapped_resource_that_is_no_server_is_not_marked() {
     scene.row("aaaa-1", |row| row.kind = "OS::Cinder::Volume");
     let outcome = attempt(&scene.mapped(&BOTH)).await;
     assert_eq!(word(&outcome), "rejected not-a-server");
-    assert!(
-        outcome
-            .failure()
-            .unwrap()
-            .detail
-            .starts_with("the resource web/5e9a/resources/server is not a server")
-    );
+    let why = &outcome.failure().unwrap().detail;
+    assert!(why.starts_with("the resource web/5e9a/resources/server is not a server"), "{why}");
     assert_eq!(scene.marked(), ["web-group/5e9b/0 CHECK_FAILED"]);
 }
 

@@ -53,11 +53,7 @@ fn a_certificate_of_ours_is_named_for_what_it_is() {
     }
     let good = pair(2048, "admin", "-extfile san");
     let text = CLIENT.replace("DIR", good.path().to_str().unwrap());
-    assert_eq!(
-        config::Site::new("").with("alerter.toml", text).settings().routes.len(),
-        1,
-        "and what is typed helps"
-    );
+    assert_eq!(config::Site::new("").with("alerter.toml", text).settings().routes.len(), 1, "it helps");
 }
 
 /// A CA whose key is too short can sign nothing for us.

@@ -185,10 +185,8 @@ impl Story {
     fn is_notified_since(&self, wrong: &str) -> bool {
         let is_of = |notified: &Notified, began: Timestamp| {
             let second = began.0 as f64 / 1000.0;
-            let says = format!(
-                "{} was fenced at {second:.3} and {} was not notified",
-                notified.node, notified.route
-            );
+            let (node, route) = (&notified.node, &notified.route);
+            let says = format!("{node} was fenced at {second:.3} and {route} was not notified");
             wrong == says && notified.at >= began
         };
         let outages = self.site.outages.iter();

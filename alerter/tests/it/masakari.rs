@@ -41,11 +41,7 @@ async fn an_attempt_that_never_arrived_acknowledges_nothing() {
         site.state().is_hidden = true;
         assert_eq!(attempt(&driver, 0).await, expected);
         let last = if is_on_maintenance { "held maintenance" } else { "acknowledged" };
-        assert_eq!(
-            attempt(&driver, 1).await,
-            last,
-            "the broken variant of the one, and the word of the other"
-        );
+        assert_eq!(attempt(&driver, 1).await, last, "the word of the other is the broken variant");
     }
 }
 
@@ -94,11 +90,7 @@ async fn an_expired_token_is_replaced_once() {
     assert_eq!((posts(&site), site.state().tokens_asked), (3, 2));
     site.state().knows_no_token = true;
     assert_eq!(attempt(&driver, 0).await, "refused credentials");
-    assert_eq!(
-        (posts(&site), site.state().tokens_asked),
-        (5, 3),
-        "one new token and one repetition, no more"
-    );
+    assert_eq!((posts(&site), site.state().tokens_asked), (5, 3), "one new token, one repetition");
 }
 
 #[tokio::test]
@@ -182,11 +174,7 @@ async fn no_secret_is_shown() {
     assert_eq!(attempt(&driver, 0).await, "rejected rejected");
     assert_eq!(attempt(&driver, 0).await, "refused credentials");
     site.files.put("secure.yaml", &format!("clouds: [{SECRET}"));
-    assert_eq!(
-        attempt(&driver, 1).await,
-        "acknowledged",
-        "the old files are used while the new ones cannot be"
-    );
+    assert_eq!(attempt(&driver, 1).await, "acknowledged", "the old files are used until then");
     assert_eq!(warnings.take().len(), 1);
     let body = String::from_utf8(driver.body(&mark())).unwrap();
     assert!(!body.contains(SECRET));

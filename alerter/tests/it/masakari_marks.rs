@@ -93,10 +93,8 @@ async fn a_mark_of_a_host_on_maintenance_is_held_until_somebody_ends_it() {
     assert_eq!((next.state, next.mark != held.mark), (State::Acknowledged, true), "the next one");
     assert!(daemon.attempt(now + 30 * DAY).await.is_none());
     assert_eq!(cloud.state().bodies.len(), 2);
-    assert_eq!(
-        daemon.journal.release_held(held.mark, false, ("it was not recovered", "alice"), now).unwrap(),
-        1
-    );
+    let why = ("it was not recovered", "alice");
+    assert_eq!(daemon.journal.release_held(held.mark, false, why, now).unwrap(), 1);
     assert!(daemon.attempt(now + DAY).await.is_some(), "as the operator said");
 
     cloud.state().hosts.clear();
@@ -141,10 +139,7 @@ async fn outages_in_a_row_are_sent_alike_by_every_controller() {
     let times: Vec<i64> = sent.iter().map(|body| seconds(body)).collect();
     assert_eq!([times[1] - times[0], times[2] - times[1]], [181, 181]);
     let marks = first.marks("compute1");
-    assert!(
-        marks[2].generated_time.seconds() < times[2],
-        "the broken variant sends the time of the mark itself"
-    );
+    assert!(marks[2].generated_time.seconds() < times[2], "the mark's own time is the broken variant");
     assert!(marks.iter().all(|mark| matches!(mark.standing, Standing::Proven(_))));
 
     let mut second = Alerter::start(&site, "ctl2");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use marks::fencing::Fencing;
 use pacemaker::evidence::Action;
 
-use crate::site::{Alerter, Outage, Site};
+use crate::site::{Outage, Site, started};
 
 /// The node, which runs machines.
 const NODE: &str = "ctl3";
@@ -78,9 +78,7 @@ fn work(site: &mut Site) {
 /// join is the return: with its first work as the return, the second failure joins the first one's mark, and nobody hears of it.
 #[test]
 fn a_cluster_node_that_dies_seconds_after_its_first_work_is_notified() {
-    let mut site = site();
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = started(site(), "ctl1");
     fail(&mut site, Record::EvidenceAlone);
     alerter.run(&mut site, 2);
     come_back(&mut site);
@@ -100,9 +98,7 @@ fn a_cluster_node_that_dies_seconds_after_its_first_work_is_notified() {
 #[test]
 fn a_clock_that_is_ahead_hides_no_return_of_a_cluster_node() {
     for record in [Record::Whole, Record::WithoutIncarnation] {
-        let mut site = site();
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 2);
+        let (mut site, mut alerter) = started(site(), "ctl1");
         for _ in 0..2 {
             die(&mut site);
             off(&mut site, record, 60);

@@ -82,10 +82,7 @@ fn the_name_of_another_node_at_a_service_is_sent_to_nobody() {
     )]);
     let mut site = Site::new(&hosts);
     let file = clouds.path("clouds.yaml");
-    site.configure(&format!(
-        "[masakari.cloud]\nclouds-file = \"{}\"\nhost-name = \"short\"\n",
-        file.display()
-    ));
+    site.configure(&format!("[masakari.cloud]\nclouds-file = {file:?}\nhost-name = \"short\"\n"));
     let mut alerter = Alerter::start(&site, "ctl1");
     alerter.run(&mut site, 2);
     site.die(hosts[0]);

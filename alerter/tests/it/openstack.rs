@@ -388,6 +388,10 @@ pub(crate) fn error(status: u16, name: &str, message: &str) -> Vec<u8> {
     http(status, &json!({ name: {"code": status, "message": message} }).to_string(), "")
 }
 
+pub(crate) fn forbidden(policy: &str) -> Vec<u8> {
+    error(403, "forbidden", &format!("Policy doesn't allow {policy} to be performed."))
+}
+
 pub(crate) const UNAUTHORIZED: &str = "The request you have made requires authentication.";
 
 pub(crate) fn unauthorized(message: &str) -> Vec<u8> {
@@ -479,11 +483,7 @@ impl State {
 
     fn forbidden(&self, path: &str) -> Vec<u8> {
         let what = path.split('/').next_back().unwrap();
-        error(
-            403,
-            "forbidden",
-            &format!("Policy doesn't allow os_masakari_api:{what}:index to be performed."),
-        )
+        forbidden(&format!("os_masakari_api:{what}:index"))
     }
 
     fn segments(&self, version: Option<&str>, query: &[(String, String)]) -> Vec<u8> {
@@ -523,11 +523,7 @@ impl State {
     /// Nothing but the end of a maintenance, and not while the segment is in use.
     fn update(&mut self, path: &str, body: &[u8]) -> Vec<u8> {
         if self.is_reader {
-            return error(
-                403,
-                "forbidden",
-                "Policy doesn't allow os_masakari_api:os-hosts:update to be performed.",
-            );
+            return forbidden("os_masakari_api:os-hosts:update");
         }
         let body: Value = serde_json::from_slice(body).unwrap();
         assert_eq!(body, json!({"host": {"on_maintenance": false}}));
@@ -565,11 +561,7 @@ impl State {
             return error(400, "badRequest", "Invalid input for field/attribute type");
         }
         if self.is_reader {
-            return error(
-                403,
-                "forbidden",
-                "Policy doesn't allow os_masakari_api:notifications:create to be performed.",
-            );
+            return forbidden("os_masakari_api:notifications:create");
         }
         let payload = &notification["payload"];
         if !payload.as_object().is_some_and(is_payload) {

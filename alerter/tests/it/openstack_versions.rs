@@ -30,11 +30,7 @@ async fn the_version_is_asked_for_once() {
         }
         let asked = std::mem::take(&mut site.state().asked);
         let roots = asked.iter().filter(|asked| asked.ends_with(" /")).count();
-        assert_eq!(
-            (asked[0].as_str(), asked[1].as_str(), roots),
-            ("GET /", "POST /v1/notifications", 1),
-            "{asked:?}"
-        );
+        assert!(asked[..2] == ["GET /", "POST /v1/notifications"] && roots == 1, "{asked:?}");
         assert!(site.driver().about().endpoint.contains("Masakari of cloud"), "{at}");
         site.state().rows.clear();
     }

@@ -19,11 +19,7 @@ fn expect(section: &str, all: &[String]) {
 fn the_page_has_every_write_of_a_driver() {
     let all = rows(PAGE, "\n## Recovery controllers");
     for kind in drivers::KINDS {
-        assert!(
-            all.iter().any(|row| row.starts_with(&format!("| {} ", kind.word))),
-            "{} has a row",
-            kind.word
-        );
+        assert!(all.iter().any(|row| row.starts_with(&format!("| {} ", kind.word))), "{}", kind.word);
     }
 }
 

@@ -4,7 +4,7 @@ use alerter::probes::{Confirm, Said, State};
 use serde_json::{Value, json};
 
 use crate::cloud::{Cloud, Service, Whim};
-use crate::openstack::{Request, error, http};
+use crate::openstack::{Request, forbidden, http};
 use crate::probes::host;
 use crate::probes_keys::confirm;
 
@@ -28,11 +28,7 @@ impl Service for Compute {
         assert_eq!((request.method.as_str(), path), ("GET", "/os-services"), "it only asks");
         assert_eq!(request.header("openstack-api-version"), Some("compute 2.53"));
         if self.is_reader_refused {
-            return error(
-                403,
-                "forbidden",
-                "Policy doesn't allow os_compute_api:os-services:list to be performed.",
-            );
+            return forbidden("os_compute_api:os-services:list");
         }
         let is_shown = |row: &&Value| request.query.iter().all(|(key, value)| row[key] == value.as_str());
         let shown: Vec<&Value> = self.rows.iter().filter(is_shown).collect();

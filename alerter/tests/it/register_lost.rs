@@ -6,7 +6,7 @@ use std::time::Duration;
 use marks::register::{Entry, Key, Register};
 use marks::time::Timestamp;
 
-use crate::site::{Alerter, Site};
+use crate::site::{Alerter, Site, begun};
 
 const DAY: f64 = 86_400.0;
 
@@ -37,8 +37,7 @@ fn what_never_stood_in_the_register_is_not_past() {
 #[test]
 fn a_fencing_that_was_not_judged_yet_is_not_published_as_news() {
     for is_back in [true, false] {
-        let mut site = Site::new(&["compute1", "compute2"]);
-        let mut first = Alerter::start(&site, "ctl1");
+        let (mut site, mut first) = begun(&["compute1", "compute2"], "ctl1");
         let fencing = site.outage("compute1", "ctl2");
         first.run(&mut site, 20);
         if is_back {
@@ -74,8 +73,7 @@ fn write_again(site: &mut Site, controller: &str) {
 /// B2: what was sent is known where it was sent, however often it is written again.
 #[test]
 fn a_fencing_that_is_written_again_is_not_sent_again_by_the_alerter_that_sent_it() {
-    let mut site = Site::new(&["compute1"]);
-    let mut first = Alerter::start(&site, "ctl2");
+    let (mut site, mut first) = begun(&["compute1"], "ctl2");
     let fencing = site.outage("compute1", "ctl1");
     site.open("ctl1").note_published(Register::Attrd, &[Key::Fencing(fencing).to_string()]).unwrap();
     first.run(&mut site, 20);

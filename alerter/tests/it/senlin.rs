@@ -307,10 +307,8 @@ fn each_mistake_has_its_sentence() {
     ] {
         let settings = senlin(&keys).settings();
         let driver = &settings.routes[0].driver;
-        assert_eq!(
-            (driver.about().kind, driver.about().endpoint.as_str()),
-            ("senlin", "Senlin of cloud one at https://k/v3")
-        );
+        let about = driver.about();
+        assert_eq!((about.kind, about.endpoint.as_str()), ("senlin", "Senlin of cloud one at https://k/v3"));
     }
     for (keys, expected) in [
         (nodes.clone(), "1:9: [senlin.a] has no operation: set it to reboot, rebuild or recreate"),

@@ -3,7 +3,7 @@
 use marks::fencing::Fencing;
 use marks::register::Entry;
 
-use crate::site::{Alerter, ROUTES, Site, mark_of};
+use crate::site::{Alerter, ROUTES, Site, begun, mark_of, started};
 
 /// The configuration of every controller says nothing.
 fn silent() -> Site {
@@ -21,9 +21,7 @@ fn storage(alerter: &Alerter) -> Vec<Option<bool>> {
 #[test]
 fn what_nobody_says_is_sent_to_nobody_until_the_configuration_says_it() {
     for from in ["agent", "agent elsewhere", "alerter elsewhere", "pacemaker"] {
-        let mut site = silent();
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 2);
+        let (mut site, mut alerter) = started(silent(), "ctl1");
         site.die("compute1");
         site.advance(1.0);
         let fencing = site.fencing("ctl3", "compute1");
@@ -56,9 +54,7 @@ fn what_nobody_says_is_sent_to_nobody_until_the_configuration_says_it() {
 /// the configuration.
 #[test]
 fn what_the_agent_says_later_completes_the_mark_of_an_alert() {
-    let mut site = silent();
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = started(silent(), "ctl1");
     site.die("compute1");
     site.advance(1.0);
     let late = Fencing { given_shared_storage: Some(false), ..site.fencing("ctl3", "compute1") };
@@ -78,9 +74,7 @@ fn what_the_agent_says_later_completes_the_mark_of_an_alert() {
 #[test]
 fn a_host_that_power_alone_fences_right_after_its_return_is_reported_again() {
     for after in [0.5, 2.5, 4.5] {
-        let mut site = Site::new(&["compute1"]);
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 2);
+        let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
         site.fail("compute1", true);
         alerter.run(&mut site, 20);
         site.assert_all_notified();

@@ -159,10 +159,8 @@ pub(crate) mod tests {
         assert_eq!(behind, r#","nova-host-alerter":{"node":"compute1"}}"#);
         let test = String::from_utf8(Event::of_test(&mark().id, Timestamp(0), TimeFormat::Epoch).extended())
             .unwrap();
-        assert!(
-            test.contains(r#""event_type":"test""#) && test.contains(r#"{"node":"send-test.invalid"}"#),
-            "{test}"
-        );
+        let words = [r#""event_type":"test""#, r#"{"node":"send-test.invalid"}"#];
+        assert!(words.iter().all(|word| test.contains(word)), "{test}");
     }
 
     /// S4-34: the same outage, another type, and the time of the return.
@@ -175,10 +173,8 @@ pub(crate) mod tests {
             parsed(Event::of_return(&mark(), returned, TimeFormat::Epoch).bytes()),
         );
         assert_eq!((&back["id"], &back["payload"]), (&failure["id"], &failure["payload"]));
-        assert_eq!(
-            (&back["event_type"], &back["generated_time"]),
-            (&"host returned".into(), &1_784_601_000.into())
-        );
+        assert_eq!(back["event_type"], "host returned");
+        assert_eq!(back["generated_time"], 1_784_601_000);
         let extended = parsed(Event::of_return(&mark(), returned, TimeFormat::Epoch).extended());
         assert_eq!(extended["nova-host-alerter"]["node"], "compute1");
     }
@@ -206,10 +202,7 @@ pub(crate) mod tests {
         let parsed: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(parsed["event_type"], "test");
         assert_eq!(parsed["payload"]["hostname"], "send-test.invalid");
-        assert!(
-            !String::from_utf8(body).unwrap().contains("failure\""),
-            "the failure's type is nowhere in it"
-        );
+        assert!(!String::from_utf8(body).unwrap().contains("failure\""), "no failure's type is in it");
     }
 
     proptest! {

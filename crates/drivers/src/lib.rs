@@ -42,7 +42,7 @@ mod yaml;
 pub use driver::{About, Check, Driver, Exchange, Failure, Finding, Kind, Message, Outcome, Step};
 pub use kept::{Kept, Seen, Unusable};
 pub use peer::Peer;
-pub use which::{HostNames, Named, WhichName};
+pub use which::{HostNames, Named, WhichName, of_nodes};
 
 /// All drivers.
 pub const KINDS: &[Kind] = &[

@@ -241,9 +241,6 @@ mod tests {
         }
         known.is_whole = false;
         let kind = |name| of(name, &known).map(|why| why.kind);
-        assert_eq!(
-            [kind("c1.x"), kind("c4.x"), kind("c7.x")],
-            [None, Some("maintenance"), Some("not-shown")]
-        );
+        assert_eq!(["c1.x", "c4.x", "c7.x"].map(kind), [None, Some("maintenance"), Some("not-shown")]);
     }
 }

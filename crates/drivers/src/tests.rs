@@ -305,10 +305,7 @@ async fn request(peer: &mut TcpStream) -> Option<String> {
 fn contract_every_driver_has_a_word_and_a_row_of_its_own() {
     let words: Vec<&str> = KINDS.iter().map(|kind| kind.word).collect();
     let rows: Vec<&str> = ROWS.iter().map(|row| row.word).collect();
-    assert_eq!(
-        rows, words,
-        "each driver of KINDS has one row in crates/drivers/src/tests.rs, in their order"
-    );
+    assert_eq!(rows, words, "each driver of KINDS has one row in crates/drivers/src/tests.rs, in order");
     let mut single = words.clone();
     single.sort_unstable();
     single.dedup();

@@ -83,7 +83,8 @@ impl HostNames {
         let usual = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
         let section = table.section("host-names");
         let title = section.title().to_owned();
-        Self { usual, own: own(section), table: title }
+        let name = |text: &str| HostName::parse(text).map_err(|why| why.to_string());
+        Self { usual, own: of_nodes(section, name), table: title }
     }
 
     /// What the service calls the host of a mark.
@@ -145,11 +146,14 @@ fn likely<'k>(host: &Named, known: &[&'k str]) -> Option<&'k str> {
     rules.iter().find_map(|rule| known.iter().copied().find(|name| rule(name)))
 }
 
-/// One name for two hosts could report a live one, so it is refused.
-fn own(mut section: Section<'_, '_>) -> BTreeMap<HostName, HostName> {
+/// A table with nodes and the names of their hosts. One name for two hosts could report a live one, so it is refused.
+pub fn of_nodes(
+    mut section: Section<'_, '_>,
+    read: fn(&str) -> Result<HostName, String>,
+) -> BTreeMap<HostName, HostName> {
     let mut names = BTreeMap::new();
     for (key, entry) in section.entries() {
-        let name = section.last_text(entry, |text| HostName::parse(text).map_err(|why| why.to_string()));
+        let name = section.last_text(entry, read);
         let Ok(node) = HostName::parse(key) else {
             section.complain_at(entry.key, "the key must be a node name");
             continue;

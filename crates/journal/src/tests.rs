@@ -292,21 +292,14 @@ fn what_is_rejected_keeps_its_schedule_and_is_no_trouble_of_its_route() {
     for (state, waits, troubles) in [(State::Parked, late, 0), (State::Pending, cap, 1)] {
         let (_home, mut journal, mark) = Home::marked();
         let Verdict::Again { ambiguous, kind, detail, .. } = again(late) else { unreachable!() };
-        attempt(
-            &mut journal,
-            mark,
-            "recovery",
-            &Verdict::Again { state, ambiguous, kind, detail, next_due: late },
-        );
+        let again = Verdict::Again { state, ambiguous, kind, detail, next_due: late };
+        attempt(&mut journal, mark, "recovery", &again);
         assert_eq!(journal.tried().unwrap().len(), troubles, "{state:?}");
         journal.put_off_no_longer_than(cap).unwrap();
         let delivery = journal.deliveries_of(mark).unwrap().sound.remove(0);
         assert_eq!((delivery.next_due, delivery.is_rejected()), (waits, state == State::Parked));
         journal.put_off_no_longer_than(NOW - SLOWEST).unwrap();
-        assert!(
-            journal.deliveries_of(mark).unwrap().sound[0].next_due <= NOW,
-            "but no clock keeps it forever"
-        );
+        assert!(journal.deliveries_of(mark).unwrap().sound[0].next_due <= NOW, "but not forever");
     }
 }
 
@@ -384,11 +377,7 @@ fn a_copy_in_the_journals_place_has_a_log_again_so_that_no_reader_delays_a_mark(
         let home = Home::new();
         home.open(Role::Agent).append_fencing(&fencing("compute1")).unwrap();
         restore(&home);
-        assert_eq!(
-            home.open(Role::Reader).unfolded_fencings().unwrap().sound.len(),
-            1,
-            "it can be read as it is"
-        );
+        assert_eq!(home.open(Role::Reader).unfolded_fencings().unwrap().sound.len(), 1, "it can be read");
         let mut journal = home.open(role);
         assert_eq!(mode(&home), "wal", "{role:?}");
         let reader = reading(&home);

@@ -351,10 +351,8 @@ mod tests {
         assert!(overlap("x,C1", "c1,y") && overlap("r1-*", "y,R1-7") && overlap("r1-*", "r?-7"));
         assert!(!overlap("c1,c2", "c3,c4") && !overlap("r1-*,c1", "r2-*,c2"));
         let lists = ["a,b*,c*", "c1,b2"].map(|list| HostPatterns::parse(list).unwrap());
-        assert_eq!(
-            (lists[0].first_overlap(&lists[1]), lists[1].first_overlap(&lists[0])),
-            (Some(1), Some(0))
-        );
+        let [one, two] = &lists;
+        assert_eq!((one.first_overlap(two), two.first_overlap(one)), (Some(1), Some(0)));
     }
 
     #[test]
@@ -376,10 +374,8 @@ mod tests {
         assert_eq!(chosen("c1.x.y", Some("c1.x.y"), Some("d.e")).as_deref(), Some("c1.x.y"));
         assert_eq!(chosen("C1", Some("c1"), Some("d.e")).as_deref(), Some("C1.d.e"));
         assert_eq!(chosen("c1", None, None), None);
-        assert_eq!(
-            name("compute3example.com").with_domain("example.com").unwrap().as_str(),
-            "compute3example.com.example.com"
-        );
+        let full = name("compute3example.com").with_domain("example.com").unwrap();
+        assert_eq!(full.as_str(), "compute3example.com.example.com");
         assert_eq!(name("c3.Example.com").with_domain("example.com").unwrap().as_str(), "c3.Example.com");
     }
 

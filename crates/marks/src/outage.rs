@@ -533,17 +533,8 @@ mod tests {
         let (first, newest) = (second(asked), second(asked));
         let mark = FencingId::generate().into();
         let (fenced_at, returned_at, settled) = (None, None, None);
-        Outage {
-            mark,
-            first,
-            newest,
-            incarnations,
-            fenced_at,
-            returned_at,
-            settled,
-            made_at: first,
-            is_proven: true,
-        }
+        let (made_at, is_proven) = (first, true);
+        Outage { mark, first, newest, incarnations, fenced_at, returned_at, settled, made_at, is_proven }
     }
 
     /// An outage from a confirmation by hand or from a shell, which an operator ended.
@@ -688,10 +679,8 @@ mod tests {
     /// A host that boots in a second is back in the second in which its fencing is reported. Seen in the lab.
     #[test]
     fn a_sighting_of_a_fencing_in_the_second_of_the_return_belongs_to_it() {
-        let known = returned(
-            472,
-            Outage { first: Timestamp(471_871), newest: Timestamp(471_871), ..outage(471, None) },
-        );
+        let at = Timestamp(471_871);
+        let known = returned(472, Outage { first: at, newest: at, ..outage(471, None) });
         let found = |moment| seen_at(Timestamp(moment), &[381], std::slice::from_ref(&known));
         assert_eq!(found(472_080), Some(&known));
         assert_eq!(found(478_000), None, "that is another one");
@@ -828,10 +817,7 @@ mod tests {
         // Even seconds after the return, whether it was noted or not.
         for outage in [outage(100, Some(10)), returned(115, outage(100, Some(10)))] {
             assert_eq!(seen_at(Timestamp(117_500), &[10, 115], std::slice::from_ref(&outage)), None);
-            assert!(
-                seen_at(Timestamp(115_900), &[10, 115], &[outage]).is_some(),
-                "Pacemaker notes whole seconds"
-            );
+            assert!(seen_at(Timestamp(115_900), &[10, 115], &[outage]).is_some(), "in whole seconds");
         }
         assert_eq!(seen(131, &[10], &[returned(115, outage(100, Some(10)))]), None);
     }
@@ -895,18 +881,11 @@ mod tests {
         for late in
             [fencing(day, Some(10)), already_down(fencing(day, Some(10))), already_down(fencing(day, None))]
         {
-            assert!(
-                !joins(&late, &unproven)
-                    && joins(&late, &outage(100, Some(10)))
-                        == (late.incarnation.is_some() || late.already_down.is_some())
-            );
+            assert!(!joins(&late, &unproven) && joins(&late, &outage(100, Some(10))));
         }
         assert_eq!(seen(day, &[10], std::slice::from_ref(&unproven)), None);
         assert!(joins(&fencing(280, Some(10)), &unproven), "Pacemaker repeats it");
-        assert!(
-            seen(400, &[10], std::slice::from_ref(&unproven)).is_some(),
-            "coalesce, and what clocks may differ by"
-        );
+        assert!(seen(400, &[10], std::slice::from_ref(&unproven)).is_some(), "coalesce and the skew");
         let settled = ended(Settlement::Acknowledged, 150, false, outage(100, Some(10)));
         assert!(joins(&fencing(day, Some(10)), &settled), "another alerter had a proof");
     }
@@ -917,10 +896,8 @@ mod tests {
         let settled = ended(Settlement::Acknowledged, 150, true, outage(100, Some(10)));
         let is_over = |outage: &Outage, at| is_over(outage, second(at), REACH);
         assert!(!is_over(&settled, 400) && is_over(&settled, 401));
-        assert!(
-            !is_over(&Outage { newest: second(300), ..settled.clone() }, 600),
-            "each is near to the one before it"
-        );
+        let near = Outage { newest: second(300), ..settled.clone() };
+        assert!(!is_over(&near, 600), "each is near to the one before it");
         assert!(!is_over(&outage(100, Some(10)), 50_000), "it is not settled yet");
         assert!(!is_over(&settled, 10), "a late record");
     }
@@ -1094,10 +1071,9 @@ mod tests {
             assert!(proves(rule, &[10, 1004], &claimed) && proves(rule, &[10, 1090], &claimed), "{rule:?}");
             assert!(proves(rule, &[10, 1020], &own), "{rule:?}");
         }
-        assert!(
-            proves(Rule::OwnMark, &[10, 1020], &claimed)
-                && proves(Rule::SameConnection, &[10, 1020], &claimed)
-        );
+        for rule in [Rule::OwnMark, Rule::SameConnection] {
+            assert!(proves(rule, &[10, 1020], &claimed));
+        }
     }
 
     /// This controller's CIB daemon hangs, and shows the host as it was before: its mark is proven all the same.

@@ -187,11 +187,7 @@ fn the_set_of_the_highest_score_counts() {
     assert_eq!(of(&[("2", off), ("10", on)]), [""; 0], "numbers, not texts");
     assert_eq!(of(&[("0", on), ("0", off)]), ["stonith-enabled"], "of the same score the last");
     let template = r#"<template id="t" class="stonith" type="fence_ipmilan"><meta_attributes id="tm" score="1"><nvpair id="tt" name="target-role" value="Stopped"/></meta_attributes></template><primitive id="power" template="t"><meta_attributes id="pm"><nvpair id="pt" name="target-role" value="Started"/></meta_attributes>"#;
-    assert_eq!(
-        changes(&with(&[(POWER, template)])),
-        ["stopped"],
-        "a template's sets are sorted with the own ones"
-    );
+    assert_eq!(changes(&with(&[(POWER, template)])), ["stopped"], "a template's sets are sorted too");
     assert_eq!(changes(&with(&[(POWER, &template.replace(r#"score="1""#, ""))])), [""; 0]);
 }
 
@@ -211,12 +207,8 @@ fn what_is_under_a_rule_is_not_judged() {
         |all: &[Finding]| all.iter().map(|one| (one.kind.as_str(), one.what.clone())).collect::<Vec<_>>();
     let maintenance = what(&property("maintenance-mode", "true"));
     let [("not-judged", said)] = maintenance.as_slice() else { panic!("{maintenance:?}") };
-    assert!(
-        said.starts_with(
-            "under a rule: not judged. While the rule of window holds, maintenance-mode is true"
-        ),
-        "{said}"
-    );
+    let expected = "under a rule: not judged. While the rule of window holds, maintenance-mode is true";
+    assert!(said.starts_with(expected), "{said}");
     assert_eq!(property("stop-all-resources", "true").len(), 1);
     assert_eq!(property("no-quorum-policy", "ignore"), [], "what changes nothing is not named");
     let set = |kind: &str, name: &str, value: &str| {
@@ -239,19 +231,13 @@ fn what_is_under_a_rule_is_not_judged() {
         ),
     ] {
         let found = findings_beyond(&with(&[(from, &to)]));
-        assert!(
-            found.len() == count && found.iter().all(|one| one.kind == Kind::NotJudged),
-            "{to}: {found:?}"
-        );
+        assert!(found.len() == count && found.iter().all(|one| one.kind == Kind::NotJudged), "{found:?}");
     }
     // A finding that may be wrong is none that is sure, and nothing is planned for it.
     let long = set("instance_attributes", "pcmk_off_timeout", "60s");
     let xml = with(&[(MARK_TIMEOUT, ""), (MARK_END, &format!("{long}{MARK_END}"))]);
     let found = findings_beyond(&xml);
-    assert!(
-        found.len() == 1 && found[0].what.contains("Unless the rule of s holds, pcmk_off_timeout"),
-        "{found:?}"
-    );
+    assert!(found.len() == 1 && found[0].what.contains("Unless the rule of s holds, pcmk_off_"), "{found:?}");
     assert_eq!(found[0].step(), None);
 }
 
@@ -303,17 +289,13 @@ fn a_constraint_is_for_all_that_it_means() {
 #[test]
 fn other_parts_are_resolved_too() {
     let on_fail = |what: &str| {
-        changes(&with(&[(
-            r#"<op id="compute1-m" name="monitor""#,
-            &format!(r#"{what}<op id="compute1-m" name="monitor""#),
-        )]))
+        let monitor = r#"<op id="compute1-m" name="monitor""#;
+        changes(&with(&[(monitor, &format!("{what}{monitor}"))]))
     };
     let meta = r#"<meta_attributes id="om"><nvpair id="of" name="on-fail" value="fence"/></meta_attributes>"#;
     assert_eq!(on_fail(&format!(r#"<op id="s" name="start" interval="0">{meta}</op>"#)), ["start-on-fail"]);
-    assert_eq!(
-        on_fail(&format!(r#"<op id="s" name="start" interval="0" on-fail="restart">{meta}</op>"#)),
-        [""; 0]
-    );
+    let own = format!(r#"<op id="s" name="start" interval="0" on-fail="restart">{meta}</op>"#);
+    assert_eq!(on_fail(&own), [""; 0]);
     let defaults = format!("</constraints><op_defaults>{meta}</op_defaults>");
     assert_eq!(changes(&with(&[("</constraints>", &defaults)])), ["start-on-fail"]);
     let other = format!(

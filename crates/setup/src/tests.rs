@@ -27,8 +27,13 @@ fn resource(id: &str, agent: &str, parameters: BTreeMap<String, String>) -> Reso
     Resource { id: id.into(), top: id.into(), agent: agent.into(), parameters, ..Resource::default() }
 }
 
+/// A fence device for these hosts.
+fn fences(id: &str, agent: &str, hosts: &str) -> Resource {
+    resource(id, &format!("stonith:{agent}"), pairs([("pcmk_host_list", hosts)]))
+}
+
 fn power(host: &str) -> Resource {
-    resource(&format!("power-{host}"), "stonith:fence_ipmilan", pairs([("pcmk_host_list", host)]))
+    fences(&format!("power-{host}"), "fence_ipmilan", host)
 }
 
 fn remote(host: &str) -> Resource {
@@ -136,6 +141,21 @@ fn plan(cluster: &Cluster) -> Vec<Step> {
     steps(&check(cluster))
 }
 
+fn sets_levels(cluster: &Cluster) -> bool {
+    plan(cluster).iter().any(|step| matches!(step, Step::SetLevels { .. }))
+}
+
+/// The first finding of a kind.
+fn found(cluster: &Cluster, kind: Kind) -> Finding {
+    check(cluster).into_iter().find(|finding| finding.kind == kind).unwrap()
+}
+
+/// What an operator is to do about it.
+fn advice(finding: &Finding) -> &str {
+    let Then::Do(then) = &finding.then else { panic!("{finding:?}") };
+    then
+}
+
 fn applied(mut cluster: Cluster) -> Cluster {
     plan(&cluster).iter().for_each(|step| apply(&mut cluster, step));
     cluster
@@ -236,7 +256,7 @@ fn a_host_without_a_power_device_is_named_and_the_others_are_set_up() {
     let found = check(&cluster);
     assert_eq!(found.len(), 1, "{found:#?}");
     assert_eq!((found[0].kind, found[0].about.as_str()), (Kind::NoPowerDevice, "compute2"));
-    assert!(matches!(&found[0].then, Then::Do(text) if text.contains("pcmk_host_list=compute2")));
+    assert!(advice(&found[0]).contains("pcmk_host_list=compute2"));
     let mark = cluster.resources.iter().find(|resource| resource.id == "mark").unwrap();
     assert_eq!(mark.parameters["pcmk_host_list"], "compute1", "it could be chosen alone for the other");
 }
@@ -258,11 +278,7 @@ fn only_the_hosts_that_are_wanted_are_set_up() {
 fn a_pattern_stays_where_it_is_for_compute_hosts_alone() {
     let with = |pattern: &str| {
         let mut cluster = bare(&["compute1", "compute2"]);
-        cluster.resources.push(resource(
-            "pdu",
-            "stonith:fence_apc",
-            pairs([("pcmk_host_list", "compute1 compute2 ctl1")]),
-        ));
+        cluster.resources.push(fences("pdu", "fence_apc", "compute1 compute2 ctl1"));
         let target = Target::Pattern(pattern.into());
         cluster.levels.push(Level { target, index: 1, devices: names(&["pdu"]) });
         applied(cluster)
@@ -280,7 +296,7 @@ fn a_pattern_stays_where_it_is_for_compute_hosts_alone() {
 #[test]
 fn two_ways_to_fence_are_both_marked_and_both_tried_again_without() {
     let mut cluster = bare(&["compute1"]);
-    cluster.resources.push(resource("pdu", "stonith:fence_apc", pairs([("pcmk_host_list", "compute1")])));
+    cluster.resources.push(fences("pdu", "fence_apc", "compute1"));
     cluster.levels = vec![level("compute1", 1, &["power-compute1"]), level("compute1", 3, &["pdu"])];
     let cluster = applied(cluster);
     let levels: Vec<String> =
@@ -299,8 +315,7 @@ fn a_mark_stands_behind_power_alone() {
     let beside = |agent: &str, levels: &[&[&str]]| {
         let mut cluster = bare(&["compute1"]);
         apply(&mut cluster, &Step::CreateMark { id: "mark".into(), hosts: names(&["compute1"]) });
-        let listed = pairs([("pcmk_host_list", "compute1")]);
-        cluster.resources.push(resource("weak", &format!("stonith:{agent}"), listed));
+        cluster.resources.push(fences("weak", agent, "compute1"));
         cluster.levels =
             (1..).zip(levels).map(|(index, devices)| level("compute1", index, devices)).collect();
         cluster
@@ -325,10 +340,7 @@ fn a_mark_stands_behind_power_alone() {
     let mut none = beside("fence_dummy", &[&["weak", "mark"]]);
     none.resources.retain(|resource| resource.id != "power-compute1");
     assert!(kinds(&none).contains(&"mark-without-power"));
-    let then = |cluster: &Cluster| {
-        check(cluster).into_iter().find(|f| f.kind == Kind::MarkWithoutPower).unwrap().then
-    };
-    assert!(matches!(then(&none), Then::Do(text) if text.contains("create its power device")));
+    assert!(advice(&found(&none, Kind::MarkWithoutPower)).contains("create its power device"));
 }
 
 /// `fence_compute` marks hosts for `NovaEvacuate`: with the mark beside it each host is recovered twice. An older rule
@@ -341,7 +353,7 @@ fn beside_another_recovery_nothing_is_set_up() {
         cluster.levels = vec![level("compute1", 1, &["power-compute1", "other"])];
         let found = check(&cluster);
         assert_eq!((found[0].kind, found[0].about.as_str()), (Kind::OtherRecovery, "other"), "{agent}");
-        assert!(matches!(&found[0].then, Then::Do(text) if text.contains("docs/migrate.md")));
+        assert!(advice(&found[0]).contains("docs/migrate.md"));
         assert!(found.len() > 1 && plan(&cluster).is_empty(), "{found:#?}");
         cluster.resources.retain(|resource| resource.id != "other");
         cluster.levels.clear();
@@ -403,13 +415,7 @@ fn a_first_alert_that_is_read_late_is_said() {
         cluster.pacemaker = Some(release);
         let other = Alert { path: "/usr/local/bin/page-somebody".to_owned(), ..cluster.alerts.remove(0) };
         cluster.alerts = if has_another { vec![other] } else { Vec::new() };
-        let found = check(&cluster);
-        found
-            .iter()
-            .find(|finding| finding.kind == Kind::NoAlert)
-            .unwrap()
-            .what
-            .contains("cluster-recheck-interval")
+        found(&cluster, Kind::NoAlert).what.contains("cluster-recheck-interval")
     };
     assert!(is_said([2, 1, 7], false) && is_said([2, 1, 8], false));
     assert!(!is_said([2, 1, 7], true) && !is_said([2, 1, 5], false) && !is_said([2, 1, 9], false));
@@ -438,43 +444,32 @@ fn no_host_gets_the_power_device_of_another() {
         assert_eq!(levels.into_values().collect::<Vec<_>>(), [names(&[&power, "mark"]), names(&[&power])]);
     }
     let unknown = racks(r"\S+$");
-    assert!(
-        !plan(&unknown).iter().any(|step| matches!(step, Step::SetLevels { .. } | Step::CreateMark { .. }))
-    );
-    let asks = |host: &str| {
-        check(&unknown)
-            .iter()
-            .any(|f| f.about == host && matches!(&f.then, Then::Do(then) if then.contains('?')))
-    };
+    let marks = plan(&unknown).into_iter().any(|step| matches!(step, Step::CreateMark { .. }));
+    assert!(!sets_levels(&unknown) && !marks);
+    let all = check(&unknown);
+    let asks =
+        |host| all.iter().any(|f| f.about == host && matches!(&f.then, Then::Do(do_) if do_.contains('?')));
     assert!(asks("r1-c1") && asks("r2-c1"));
     let mut stolen = unknown.clone();
     let levels = vec![names(&["power-r1-c1", "mark"]), names(&["power-r1-c1"])];
     apply(&mut stolen, &Step::CreateMark { id: "mark".into(), hosts: names(&["r2-c1"]) });
     apply(&mut stolen, &Step::SetLevels { target: Target::Name("r2-c1".into()), levels });
-    assert!(
-        lost(&unknown, &stolen)[0].starts_with("r2-c1: its levels would not be"),
-        "{:?}",
-        lost(&unknown, &stolen)
-    );
+    let lost = lost(&unknown, &stolen);
+    assert!(lost[0].starts_with("r2-c1: its levels would not be"), "{lost:?}");
 }
 
 /// The fencer takes any of several matching targets: whose devices fence the host is unknown.
 #[test]
 fn of_two_targets_that_hold_neither_is_taken() {
     let mut cluster = bare(&["compute1"]);
-    cluster.resources.push(resource(
-        "pdu",
-        "stonith:fence_apc",
-        pairs([("pcmk_host_list", "compute1 ctl1")]),
-    ));
+    cluster.resources.push(fences("pdu", "fence_apc", "compute1 ctl1"));
     let level = |pattern: &str, device: &str| Level {
         target: Target::Pattern(pattern.into()),
         index: 1,
         devices: names(&[device]),
     };
     cluster.levels = vec![level("^c", "pdu"), level("compute", "power-compute1")];
-    assert!(!plan(&cluster).iter().any(|step| matches!(step, Step::SetLevels { .. })));
-    assert!(kinds(&cluster).contains(&"no-level"));
+    assert!(!sets_levels(&cluster) && kinds(&cluster).contains(&"no-level"));
     cluster.levels.remove(0);
     assert_eq!(check(&applied(cluster)), []);
 }
@@ -487,16 +482,14 @@ fn without_a_level_only_one_known_device_is_used() {
         let list = list.map(|list| ("pcmk_host_list", list));
         cluster.resources.push(resource("other", &format!("stonith:{agent}"), pairs(list)));
         cluster.resources.retain(|resource| resource.id != "power-compute1" || agent == "fence_apc");
-        let found = check(&cluster);
-        let asked =
-            found.iter().find(|finding| finding.about == "compute1").map(|finding| finding.then.clone());
-        (plan(&cluster).iter().any(|step| matches!(step, Step::SetLevels { .. })), asked)
+        let asked = check(&cluster).into_iter().find(|finding| finding.about == "compute1");
+        (sets_levels(&cluster), asked)
     };
     for agent in ["fence_heuristics_ping", "fence_of_a_site", "fence_dummy"] {
         assert!(!steps(agent, Some("compute1")).0, "{agent}");
     }
     let (is_set, asked) = steps("fence_apc", Some("compute1"));
-    assert!(!is_set && matches!(asked, Some(Then::Do(then)) if then.contains("is one enough")));
+    assert!(!is_set && advice(&asked.unwrap()).contains("is one enough"));
     assert!(!steps("fence_apc", None).0, "a device without a list may be for the host too");
     assert!(!steps("fence_vmware_rest", None).0 && steps("fence_vmware_rest", Some("compute1")).0);
 }
@@ -506,20 +499,14 @@ fn without_a_level_only_one_known_device_is_used() {
 fn a_mark_device_keeps_every_node_whose_level_it_stands_in() {
     let with = |target: Target| {
         let mut cluster = right();
-        cluster.resources.push(resource(
-            "power-ctl1",
-            "stonith:fence_ipmilan",
-            pairs([("pcmk_host_list", "ctl1")]),
-        ));
+        cluster.resources.push(power("ctl1"));
         cluster.levels.push(Level { target, index: 1, devices: names(&["power-ctl1", "mark"]) });
         own(&mut cluster, "mark").parameters.remove("pcmk_host_list");
         cluster
     };
     let by_name = with(Target::Name("ctl1".into()));
-    assert_eq!(
-        own(&mut applied(by_name.clone()), "mark").parameters["pcmk_host_list"],
-        "ctl1,compute1,compute2"
-    );
+    let mut after = applied(by_name.clone());
+    assert_eq!(own(&mut after, "mark").parameters["pcmk_host_list"], "ctl1,compute1,compute2");
     let mut narrowed = by_name.clone();
     let values = pairs([("pcmk_host_list", "compute1,compute2")]);
     apply(&mut narrowed, &Step::SetParameters { resource: "mark".into(), values });
@@ -535,20 +522,13 @@ fn what_others_need_is_never_advised_away() {
     let mut shared = bare(&["compute1"]);
     shared.resources.push(resource("vmware", "stonith:fence_vmware_rest", BTreeMap::new()));
     shared.levels = vec![level("compute1", 1, &["vmware"])];
-    let found = check(&shared).into_iter().find(|f| f.about == "vmware").unwrap();
-    assert!(
-        found.kind == Kind::NoHostList
-            && matches!(&found.then, Then::Do(then) if then.contains("controllers"))
-    );
+    let found = found(&shared, Kind::NoHostList);
+    assert!(found.about == "vmware" && advice(&found).contains("controllers"));
     let mut narrowed = shared.clone();
-    apply(
-        &mut narrowed,
-        &Step::SetParameters { resource: "vmware".into(), values: pairs([("pcmk_host_list", "compute1")]) },
-    );
-    assert_eq!(
-        lost(&shared, &narrowed),
-        ["ctl1: it would lose the device vmware", "ctl2: it would lose the device vmware"]
-    );
+    let values = pairs([("pcmk_host_list", "compute1")]);
+    apply(&mut narrowed, &Step::SetParameters { resource: "vmware".into(), values });
+    let expected = ["ctl1", "ctl2"].map(|name| format!("{name}: it would lose the device vmware"));
+    assert_eq!(lost(&shared, &narrowed), expected);
 }
 
 /// Fencing that is off strikes as soon as it is on: never by `setup`, and the hosts are named.
@@ -556,12 +536,7 @@ fn what_others_need_is_never_advised_away() {
 fn fencing_is_never_switched_on() {
     let mut cluster = right();
     cluster.properties.insert("stonith-enabled".into(), "false".into());
-    let finding =
-        |cluster: &Cluster| check(cluster).into_iter().find(|finding| finding.kind == Kind::StonithEnabled);
-    let then = |cluster: &Cluster| match finding(cluster).unwrap().then {
-        Then::Do(then) => then,
-        other => panic!("{other:?}"),
-    };
+    let then = |cluster: &Cluster| advice(&found(cluster, Kind::StonithEnabled)).to_owned();
     assert!(plan(&cluster).is_empty() && then(&cluster).ends_with("crm_simulate gave no answer"));
     cluster.would_fence = Some(names(&["compute2"]));
     assert!(then(&cluster).ends_with("now compute2"));
@@ -603,10 +578,9 @@ fn a_watchdog_in_a_level_is_a_device_where_it_has_a_timeout() {
 fn a_supply_that_is_stopped_or_banned_still_counts() {
     let with = |change: &dyn Fn(&mut Cluster)| {
         let mut cluster = bare(&["compute1"]);
-        let pdu = resource("pdu2", "stonith:fence_apc", pairs([("pcmk_host_list", "compute1")]));
-        cluster.resources.push(pdu);
+        cluster.resources.push(fences("pdu2", "fence_apc", "compute1"));
         change(&mut cluster);
-        plan(&cluster).iter().any(|step| matches!(step, Step::SetLevels { .. }))
+        sets_levels(&cluster)
     };
     let stop = |cluster: &mut Cluster| {
         cluster.resources.last_mut().unwrap().meta = pairs([("target-role", "Stopped")]);
@@ -629,10 +603,8 @@ fn a_supply_that_is_stopped_or_banned_still_counts() {
 fn for_a_stopped_power_device_no_other_one_is_advised() {
     let mut cluster = bare(&["compute1"]);
     cluster.resources[1].meta = pairs([("target-role", "Stopped")]);
-    let found = check(&cluster);
-    let own = found.iter().find(|finding| finding.kind == Kind::NoPowerDevice).unwrap();
-    let Then::Do(then) = &own.then else { panic!("{own:?}") };
-    assert!(then.contains("power-compute1") && !then.contains("create"), "{then}");
+    let own = found(&cluster, Kind::NoPowerDevice);
+    assert!(advice(&own).contains("power-compute1") && !advice(&own).contains("create"), "{own:?}");
 }
 
 /// A rule for the group would bind its other resources, too.
@@ -642,9 +614,7 @@ fn the_group_of_the_alerter_gets_no_rule() {
     cluster.locations.clear();
     let grouped = |resource: &mut Resource| resource.top = "group".into();
     cluster.resources.iter_mut().filter(|own| own.agent == ALERTER_AGENT).for_each(grouped);
-    let found = check(&cluster);
-    let own = found.iter().find(|finding| finding.kind == Kind::AlerterOnComputes).unwrap();
-    assert!(matches!(own.then, Then::Do(_)), "{own:?}");
+    advice(&found(&cluster, Kind::AlerterOnComputes));
 }
 
 fn many(hosts: usize) -> Vec<String> {
@@ -786,11 +756,7 @@ fn fence_devices(dice: &mut Dice<'_>, cluster: &mut Cluster) {
         }
     }
     let agent = ["fence_kdump", "fence_dummy", "fence_heuristics_ping", "fence_of_a_site"][dice.pick(4)];
-    cluster.resources.push(resource(
-        "weak",
-        &format!("stonith:{agent}"),
-        pairs([("pcmk_host_list", "compute1")]),
-    ));
+    cluster.resources.push(fences("weak", agent, "compute1"));
 }
 
 fn mark_devices(dice: &mut Dice<'_>, cluster: &mut Cluster) {

@@ -216,13 +216,8 @@ mod tests {
             ("alerter.d/10.toml", "[intake]\ncoalesce = 90\nhorizon = 0\n"),
         ]);
         let (site, warnings) = read(&dir);
-        assert_eq!(
-            [site.coalesce, site.horizon].map(|time| time.map(|time| time.as_secs())),
-            [Some(90), Some(3600)]
-        );
-        assert!(
-            warnings.len() == 1 && warnings[0].contains("intake.horizon is not a number"),
-            "{warnings:?}"
-        );
+        let times = [site.coalesce, site.horizon].map(Option::unwrap);
+        assert_eq!(times.map(|time| time.as_secs()), [90, 3600]);
+        assert!(warnings.len() == 1 && warnings[0].contains("horizon is not a number"), "{warnings:?}");
     }
 }

@@ -252,10 +252,8 @@ mod tests {
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRUSR).unwrap();
         assert_eq!(read_trusted(&fifo), Err("it is not a plain file".to_owned()));
         assert!(read_trusted(dir.path()).is_err());
-        assert_eq!(
-            read_trusted(&dir.path().join("none")),
-            Err("it cannot be read: No such file or directory".to_owned())
-        );
+        let none = read_trusted(&dir.path().join("none"));
+        assert_eq!(none.unwrap_err(), "it cannot be read: No such file or directory");
     }
 
     /// A program below a directory that counts as trusted, `bin/tool` with links beside it.

@@ -13,7 +13,7 @@ use nix::unistd::{Uid, User, chown, geteuid, mkfifo};
 use pacemaker::evidence::{self, Directory, Reading};
 use tempfile::TempDir;
 
-use crate::common::{Outcome, have_injection, run};
+use crate::common::{Outcome, QUIETLY, have_injection, run};
 use samples::left_out::{lacks, leave_out};
 
 const OPERATION: &str = "e19eab25-6556-4644-89e9-f9bf9b151b87";
@@ -271,10 +271,8 @@ const WRITE_CLASS: &[&str] =
 
 fn traced(post: &Post, call: &str, injection: &str) -> Outcome {
     let (trace, inject) = (format!("trace={call}"), format!("inject={call}:{injection}"));
-    run(
-        post.command_of(post.owner, &["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject]),
-        b"",
-    )
+    let tracer = [&["strace"], &QUIETLY[..], &["-e", &trace, "-e", &inject]].concat();
+    run(post.command_of(post.owner, &tracer), b"")
 }
 
 /// What a run may have left for the reader: no event or a whole one, and after exit 0 that one.

@@ -4,15 +4,25 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Instant;
 
+use fence_agent::call::Call;
+use fence_agent::paths::Paths;
+use fence_agent::report::Report;
+use fence_agent::stdin;
 use journal::{Journal, Role};
 use marks::fencing::Fencing;
+use marks::time::Timestamp;
+use pacemaker::register::Tools;
 use tempfile::TempDir;
 
 use samples::left_out::{lacks, leave_out};
 
 /// The binary under test.
 pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_fence_mark");
+
+/// How strace follows a program without a word; only the calls that are asked for stop it.
+pub(crate) const QUIETLY: [&str; 5] = ["-f", "--seccomp-bpf", "-qq", "-o", "/dev/null"];
 
 /// What a run of the agent left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,10 +59,7 @@ impl Outcome {
         assert!(self.stderr.starts_with("fence_mark: ") && self.stderr.contains(needle), "{self:?}");
         assert!(!self.stderr.chars().any(|c| c.is_control() && c != '\n'), "{self:?}");
         let lower = self.stderr.to_lowercase();
-        assert!(
-            !lower.contains("timeout") && !lower.contains("timed out") && !lower.contains("panicked"),
-            "{self:?}"
-        );
+        assert!(!["timeout", "timed out", "panicked"].iter().any(|word| lower.contains(word)), "{self:?}");
     }
 }
 
@@ -108,6 +115,28 @@ impl Store {
         self.dir.path().join("journal")
     }
 
+    /// A controller's files and tools, all beside the journal.
+    pub(crate) fn paths(&self) -> Paths {
+        let at = |name: &str| self.dir.path().join(name);
+        let tools = Tools {
+            attrd_updater: at("attrd_updater"),
+            cibadmin: at("cibadmin"),
+            crm_node: at("crm_node"),
+            stonith_admin: at("stonith_admin"),
+            ..Tools::default()
+        };
+        Paths {
+            config: at("alerter.toml"),
+            corosync: at("corosync.conf"),
+            tools,
+            cib: at("cib.xml"),
+            cluster_key: at("authkey"),
+            lock: at("lock"),
+            syslog: at("log"),
+            program: AGENT.into(),
+        }
+    }
+
     /// Input for `off` with this journal.
     pub(crate) fn off(&self, more: &str) -> String {
         format!("action=off\n{}{more}\n", self.place())
@@ -133,6 +162,18 @@ impl Store {
         let store = Self::new();
         call(&store.off("nodename=first")).is_silent_success();
         store
+    }
+}
+
+/// A call that begins now.
+pub(crate) fn call_of(paths: &Paths, from_fencer: bool, input: &str) -> Call {
+    Call {
+        asked_at: Timestamp::now(),
+        started: Instant::now(),
+        from_fencer,
+        given: stdin::parse(input.as_bytes()).unwrap(),
+        paths: paths.clone(),
+        report: Report::new(paths.syslog.clone(), true, false),
     }
 }
 

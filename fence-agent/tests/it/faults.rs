@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::thread;
 
-use crate::common::{AGENT, Outcome, Store, call, have_injection, run};
+use crate::common::{AGENT, Outcome, QUIETLY, Store, call, have_injection, run};
 
 /// Calls that change something outside of the process.
 const WRITE_CLASS: &[&str] = &[
@@ -29,17 +29,8 @@ const WRITE_CLASS: &[&str] = &[
 /// Runs one `off` while something is done to its system calls.
 fn off_with(store: &Store, injection: &str) -> Outcome {
     let mut command = Command::new("strace");
-    command.args([
-        "-f",
-        "-qq",
-        "-o",
-        "/dev/null",
-        "-e",
-        &format!("trace={}", injection.split(':').next().unwrap_or_default()),
-        "-e",
-        &format!("inject={injection}"),
-        AGENT,
-    ]);
+    let call = format!("trace={}", injection.split(':').next().unwrap_or_default());
+    command.args(QUIETLY).args(["-e", &call, "-e", &format!("inject={injection}"), AGENT]);
     command.env_remove("PCMK_service");
     run(command, store.off("nodename=compute1").as_bytes())
 }
@@ -58,10 +49,7 @@ fn verdict(exit: Option<i32>, fencings: usize) -> Result<(), &'static str> {
 fn the_verdict_catches_what_it_is_for() {
     assert!(verdict(Some(0), 0).is_err() && verdict(None, 2).is_err() && verdict(Some(2), 1).is_err());
     assert!(
-        verdict(Some(0), 1).is_ok()
-            && verdict(None, 0).is_ok()
-            && verdict(None, 1).is_ok()
-            && verdict(Some(1), 1).is_ok()
+        [(Some(0), 1), (None, 0), (None, 1), (Some(1), 1)].iter().all(|(code, n)| verdict(*code, *n).is_ok())
     );
 }
 
@@ -112,18 +100,8 @@ fn killed_while_the_journal_is_made_it_leaves_all_or_nothing() {
 fn writes(store: &Store) -> Vec<String> {
     let trace = store.dir.path().join("trace");
     let mut command = Command::new("strace");
-    command
-        .args([
-            "-f",
-            "-qq",
-            "-y",
-            "-e",
-            "trace=pwrite64,fsync,fdatasync",
-            "-o",
-            trace.to_str().unwrap(),
-            AGENT,
-        ])
-        .env_remove("PCMK_service");
+    let calls = ["-f", "-qq", "-y", "-e", "trace=pwrite64,fsync,fdatasync", "-o"];
+    command.args(calls).arg(&trace).arg(AGENT).env_remove("PCMK_service");
     run(command, store.off("nodename=compute1").as_bytes()).is_silent_success();
     samples::calls(&fs::read_to_string(trace).unwrap())
 }
@@ -158,10 +136,8 @@ fn success_comes_after_the_syncs() {
         writes.iter().filter(|l| !(l.contains("sync(") && l.contains(needle))).cloned().collect::<Vec<_>>()
     };
     assert_eq!(undurable(&without("marks.db-wal>"), &directory), Some("the log is not synced"));
-    assert_eq!(
-        undurable(&without(&format!("{directory}>")), &directory),
-        Some("the directory is not synced")
-    );
+    let unsynced = without(&format!("{directory}>"));
+    assert_eq!(undurable(&unsynced, &directory), Some("the directory is not synced"));
 }
 
 /// A disk that fails a sync: the log's, and the directory's, which SQLite itself would pass over.

@@ -2,16 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::time::Instant;
 
-use fence_agent::call::Call;
+use fence_agent::check;
 use fence_agent::paths::Paths;
-use fence_agent::report::Report;
-use fence_agent::{check, stdin};
-use marks::time::Timestamp;
-use pacemaker::register::Tools;
 
-use crate::common::{AGENT, Store, World, call, call_with, have_namespaces, run};
+use crate::common::{AGENT, Store, World, call, call_of, call_with, have_namespaces, run};
 
 /// S1-26, conformance 28: upstream's scenario for `status`, in its three ways.
 #[test]
@@ -38,11 +33,8 @@ fn a_cluster_node_needs_its_own_name() {
     }
     let store = Store::new();
     let world = World::new();
-    world.file(
-        "etc/corosync/corosync.conf",
-        "nodelist {\n  node {\n    name: ctl1\n    ring0_addr: 10.0.0.1\n  }\n}\n",
-        0o644,
-    );
+    let nodes = "nodelist {\n  node {\n    name: ctl1\n    ring0_addr: 10.0.0.1\n  }\n}\n";
+    world.file("etc/corosync/corosync.conf", nodes, 0o644);
     let ask = |action: &str, more: &str| {
         run(world.command(AGENT), format!("{}{more}", store.input(action)).as_bytes())
     };
@@ -92,24 +84,8 @@ struct Controller {
 impl Controller {
     fn new(cibadmin: &str) -> Self {
         let store = Store::new();
-        let at = |name: &str| store.dir.path().join(name);
-        samples::program(&at("cibadmin"), format!("#!/bin/sh\n{cibadmin}\n").as_bytes());
-        let paths = Paths {
-            config: at("alerter.toml"),
-            corosync: at("corosync.conf"),
-            tools: Tools {
-                attrd_updater: at("attrd_updater"),
-                cibadmin: at("cibadmin"),
-                crm_node: at("crm_node"),
-                stonith_admin: at("stonith_admin"),
-                ..Tools::default()
-            },
-            cib: at("cib.xml"),
-            cluster_key: at("authkey"),
-            lock: at("lock"),
-            syslog: at("log"),
-            program: AGENT.into(),
-        };
+        let paths = store.paths();
+        samples::program(&paths.tools.cibadmin, format!("#!/bin/sh\n{cibadmin}\n").as_bytes());
         Self { store, paths }
     }
 
@@ -121,17 +97,8 @@ impl Controller {
     }
 
     fn monitor(&self, from_fencer: bool, more: &str) -> Result<(), String> {
-        let given = stdin::parse(format!("{}{more}", self.store.input("monitor")).as_bytes()).unwrap();
-        let report = Report::new(self.paths.syslog.clone(), true, false);
-        let call = Call {
-            asked_at: Timestamp::now(),
-            started: Instant::now(),
-            from_fencer,
-            given,
-            paths: self.paths.clone(),
-            report,
-        };
-        check::monitor(&call).map_err(|e| e.to_string())
+        let input = format!("{}{more}", self.store.input("monitor"));
+        check::monitor(&call_of(&self.paths, from_fencer, &input)).map_err(|e| e.to_string())
     }
 }
 
@@ -163,11 +130,7 @@ fn monitor_finds_a_mark_device_in_the_wrong_place() {
         assert!(controller.monitor(true, "").unwrap_err().contains("mark device in level"), "{bad}");
         assert!(controller.monitor(false, "").is_err(), "{bad}");
     }
-    assert_eq!(
-        Controller::with_cib(&configuration("", "")).monitor(true, ""),
-        Ok(()),
-        "in no level at all: a warning"
-    );
+    assert_eq!(Controller::with_cib(&configuration("", "")).monitor(true, ""), Ok(()), "a warning alone");
 }
 
 /// The agent's own limit must fit into the fencer's.
@@ -200,11 +163,8 @@ fn monitor_without_a_cluster() {
     let broken = Controller::new("exit 102");
     fs::write(&broken.paths.cib, "<cib><configuration>").unwrap();
     assert!(broken.monitor(false, "").is_err(), "Pacemaker runs here, and its CIB is damaged");
-    fs::write(
-        &broken.paths.cib,
-        format!("<cib>{}</cib>", configuration("", &level("target=\"c\"", 1, "mark"))),
-    )
-    .unwrap();
+    let alone = configuration("", &level("target=\"c\"", 1, "mark"));
+    fs::write(&broken.paths.cib, format!("<cib>{alone}</cib>")).unwrap();
     assert!(broken.monitor(true, "").unwrap_err().contains("mark device in level"), "the file is judged too");
 }
 

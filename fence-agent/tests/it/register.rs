@@ -7,15 +7,14 @@ use std::time::{Duration, Instant};
 
 use fence_agent::call::Call;
 use fence_agent::paths::Paths;
-use fence_agent::report::Report;
-use fence_agent::{check, off, stdin};
+use fence_agent::{check, off};
 use marks::mark::Settlement;
 use marks::register::{Entry, Key, Register, SealKeys, Settled};
 use marks::time::Timestamp;
 use pacemaker::register::Tools;
 use rusqlite::Connection;
 
-use crate::common::{AGENT, Store, World, fencings, have_injection, have_namespaces, run};
+use crate::common::{AGENT, Store, World, call_of, fencings, have_injection, have_namespaces, run};
 
 /// Keeps every update in a file, and answers from there.
 const WORKS: &str = r#"
@@ -41,26 +40,8 @@ struct Controller {
 impl Controller {
     fn new(attrd_updater: &str) -> Self {
         let store = Store::new();
-        let at = |name: &str| store.dir.path().join(name);
-        fs::create_dir(at("register")).unwrap();
-        let tools = Tools {
-            attrd_updater: at("attrd_updater"),
-            cibadmin: at("cibadmin"),
-            crm_node: at("crm_node"),
-            stonith_admin: at("stonith_admin"),
-            ..Tools::default()
-        };
-        let paths = Paths {
-            config: at("alerter.toml"),
-            corosync: at("corosync.conf"),
-            tools,
-            cib: at("cib.xml"),
-            cluster_key: at("authkey"),
-            lock: at("lock"),
-            syslog: at("log"),
-            program: AGENT.into(),
-        };
-        let controller = Self { store, paths };
+        fs::create_dir(store.dir.path().join("register")).unwrap();
+        let controller = Self { paths: store.paths(), store };
         controller.put("cibadmin", "echo '<cib/>'");
         controller.put("attrd_updater", attrd_updater);
         controller
@@ -85,10 +66,8 @@ impl Controller {
     /// Renamed into place, so that the old one may still run.
     fn put(&self, tool: &str, script: &str) {
         let (path, new) = (self.at(tool), self.at("new"));
-        samples::program(
-            &new,
-            format!("#!/bin/sh\nD={}\n{script}\n", self.store.dir.path().display()).as_bytes(),
-        );
+        let place = self.store.dir.path().display();
+        samples::program(&new, format!("#!/bin/sh\nD={place}\n{script}\n").as_bytes());
         fs::rename(new, path).unwrap();
     }
 
@@ -97,18 +76,8 @@ impl Controller {
     }
 
     fn call(&self, action: &str, more: &str) -> Call {
-        let input = format!(
-            "action={action}\nstore={}\ncreate_store=1\nregister=attrd\n{more}",
-            self.store.path().display()
-        );
-        Call {
-            asked_at: Timestamp::now(),
-            started: Instant::now(),
-            from_fencer: false,
-            given: stdin::parse(input.as_bytes()).unwrap(),
-            paths: self.paths.clone(),
-            report: Report::new(self.paths.syslog.clone(), true, false),
-        }
+        let input = format!("action={action}\n{}register=attrd\n{more}", self.store.place());
+        call_of(&self.paths, false, &input)
     }
 
     fn off(&self, more: &str) -> Result<(), String> {
@@ -133,16 +102,9 @@ impl Controller {
         let tools = Tools { keys: self.keys(), ..works.paths.tools.clone() };
         let read = pacemaker::register::read(Register::Attrd, &tools, limit).unwrap();
         assert!(read.apart.is_empty() && !read.is_partial, "{read:?}");
-        let sealed = if self.keys().is_empty() {
-            0
-        } else {
-            read.sound.keys().filter(|key| matches!(key, Key::Fencing(_))).count()
-        };
-        assert_eq!(
-            read.sealed.iter().filter(|key| matches!(key, Key::Fencing(_))).count(),
-            sealed,
-            "{read:?}"
-        );
+        let is_fencing = |key: &&Key| matches!(key, Key::Fencing(_));
+        let sealed = if self.keys().is_empty() { 0 } else { read.sound.keys().filter(is_fencing).count() };
+        assert_eq!(read.sealed.iter().filter(is_fencing).count(), sealed, "{read:?}");
         read.sound.into_values().collect()
     }
 
@@ -229,9 +191,8 @@ fn a_store_that_is_not_there_leads_to_the_register() {
         assert!(controller.registered().len() == 1 && !directory.exists());
         let none = controller.off("create_store=0\nregister=none\n").unwrap_err();
         assert!(none.contains("there is no journal at") && none.contains("correct store"), "{none}");
-        assert!(
-            check::monitor(&controller.call("monitor", "create_store=0\n")).is_err() && !directory.exists()
-        );
+        let monitor = controller.call("monitor", "create_store=0\n");
+        assert!(check::monitor(&monitor).is_err() && !directory.exists());
         assert_eq!(controller.off(""), Ok(()));
         assert_eq!((controller.registered().len(), controller.journalled().len()), (2, 1));
         assert_eq!(controller.off("create_store=0\n"), Ok(()), "it exists now");
@@ -286,10 +247,7 @@ fn a_journal_that_hangs_leads_to_the_register() {
     let world = World::new();
     world.file("usr/sbin/attrd_updater", fs::read(controller.at("attrd_updater")).unwrap(), 0o755);
     let hang = "strace -f -qq -o /dev/null -e inject=fdatasync,fsync:delay_enter=10000000";
-    let input = format!(
-        "action=off\nnodename=compute1\nregister=attrd\nstore={}\ncreate_store=1\n",
-        controller.store.path().display()
-    );
+    let input = format!("action=off\nnodename=compute1\n{}register=attrd\n", controller.store.place());
     let outcome = run(world.command(&format!("{hang} {AGENT}")), input.as_bytes());
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     assert!(outcome.stderr.contains("alone") && outcome.stderr.contains("check its disk"), "{outcome:?}");

@@ -169,7 +169,24 @@ impl Bmc {
         lock(&self.record).iter().map(|(_, event)| event.clone()).collect()
     }
 
-    /// The same with the time at which each ended.
+    /// The calls of `fence_mark off` behind so many events, with their exit codes.
+    #[must_use]
+    pub fn offs_since(&self, events: usize) -> Vec<(Call, Option<u8>)> {
+        let record = self.record();
+        let exit = |index: usize| {
+            record.iter().find_map(|event| match event {
+                Event::Returned { call, rc } if *call == index => Some(*rc),
+                _ => None,
+            })
+        };
+        let off = |(index, event): (usize, &Event)| match event {
+            Event::Called(call) if call.action() == "off" => Some((call.clone(), exit(index))),
+            _ => None,
+        };
+        record.iter().enumerate().skip(events).filter_map(off).collect()
+    }
+
+    /// Everything since the lab was booted, with the time at which it ended.
     #[must_use]
     pub fn timed_record(&self) -> Vec<(SystemTime, Event)> {
         lock(&self.record).clone()

@@ -217,18 +217,7 @@ impl Cloud {
 
     /// The calls of `fence_mark` for `off`, with their exit codes.
     pub(crate) fn off_calls_since(&self, before: &Before) -> Vec<(Call, Option<u8>)> {
-        let record = self.lab.bmc().record();
-        let exit = |index: usize| {
-            record.iter().find_map(|event| match event {
-                Event::Returned { call, rc } if *call == index => Some(*rc),
-                _ => None,
-            })
-        };
-        let calls = record.iter().enumerate().skip(before.events).filter_map(|(index, event)| match event {
-            Event::Called(call) if call.action() == "off" => Some((call.clone(), exit(index))),
-            _ => None,
-        });
-        calls.collect()
+        self.lab.bmc().offs_since(before.events)
     }
 
     /// The ended fencings of the host that a scenario caused, as the cluster remembers them.

@@ -128,12 +128,7 @@ fn a_rack_dies(cloud: &mut Cloud) -> anyhow::Result<()> {
     let bodies = received.iter().map(|request| serde_json::from_slice::<Value>(&request.body));
     let sent = bodies.map(|body| body.map(|body| body["payload"]["hostname"].to_string()));
     let sent: BTreeSet<String> = sent.collect::<Result<_, _>>()?;
-    ensure!(
-        sent.len() == RACK && received.len() == RACK,
-        "{} hosts in {} requests",
-        sent.len(),
-        received.len()
-    );
+    ensure!([sent.len(), received.len()] == [RACK; 2], "{} in {} requests", sent.len(), received.len());
     Ok(())
 }
 

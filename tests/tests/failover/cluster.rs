@@ -11,7 +11,7 @@ use serde_json::Value;
 use tests::audit::{Excused, Fact, Listed};
 use tests::etcd::Members;
 use tests::lab::cib::{self, Spread};
-use tests::lab::{Event, Lab, MarkMode, Products, Shape, wait};
+use tests::lab::{Lab, MarkMode, Products, Shape, wait};
 use tests::programs::millis;
 use tests::receiver::{Answer, Received, Receiver};
 
@@ -552,20 +552,9 @@ impl Cluster {
 
     /// The calls of `fence_mark off` for the host: controller, exit code.
     pub(crate) fn off_calls(&self, before: &Before, host: &str) -> Vec<(String, Option<u8>)> {
-        let record = self.lab.bmc().record();
-        let exit = |index: usize| {
-            record.iter().find_map(|event| match event {
-                Event::Returned { call, rc } if *call == index => Some(*rc),
-                _ => None,
-            })
-        };
-        let calls = record.iter().enumerate().skip(before.events).filter_map(|(index, event)| match event {
-            Event::Called(call) if call.action() == "off" && call.given("nodename") == Some(host) => {
-                Some((call.node.clone(), exit(index)))
-            }
-            _ => None,
-        });
-        calls.collect()
+        let mut calls = self.lab.bmc().offs_since(before.events);
+        calls.retain(|(call, _)| call.given("nodename") == Some(host));
+        calls.into_iter().map(|(call, rc)| (call.node, rc)).collect()
     }
 
     /// Waits until the cluster says that the node was fenced since the scenario began.

@@ -40,10 +40,7 @@ fn sent_or_released(cluster: &Cluster, before: &Before, host: &str, known: usize
     let Err(why) = notified else { return Ok(()) };
     let held = |mark: &Mark| mark.returned_at.is_some() && mark.holds == ["unproven"];
     let mark = cluster.wait_mark(before, host, "held, its host back", held).context(why)?;
-    ensure!(
-        successes(cluster, host)? <= known,
-        "Pacemaker knows that {host} was fenced, and its mark is held"
-    );
+    ensure!(successes(cluster, host)? <= known, "Pacemaker knows of {host}, and its mark is held");
     cluster.on_active(&["nova-host-alerter", "release", &mark.id, "--insist", "--reason", "lost"])?;
     cluster.wait_mark(before, host, "acknowledged", |mark| mark.state == "acknowledged").map(drop)
 }

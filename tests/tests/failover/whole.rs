@@ -118,10 +118,7 @@ fn an_open_mark_of_an_old_journal_is_held(cluster: &mut Cluster) -> anyhow::Resu
         Ok(found.is_some_and(|listed| listed.is_held_as("outcome-unknown")).then_some(()))
     })?;
     cluster.quiet(&before, QUIET)?;
-    ensure!(
-        cluster.notified(&before) == notified,
-        "something was sent: {:#?}",
-        crate::truth::notified(cluster, &before)?
-    );
+    let sent = crate::truth::notified(cluster, &before)?;
+    ensure!(cluster.notified(&before) == notified, "something was sent: {sent:#?}");
     Ok(())
 }

@@ -138,10 +138,9 @@ fn no_secret_is_in_any_line() {
     add(&site, &route("header", &format!("headers = {{ X-Token = \"{SECRET}\" }}")));
     let body = format!("{{\"token\": \"{SECRET}\"}}");
     for status in ["401 Bearer", "302 Found", "422 Unprocessable", "500 Oops"] {
-        let head = format!(
-            "HTTP/1.1 {status}\r\nLocation: http://x/{SECRET}\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        );
+        let length = body.len();
+        let head =
+            format!("HTTP/1.1 {status}\r\nLocation: http://x/{SECRET}\r\nContent-Length: {length}\r\n\r\n");
         for _ in 0..3 {
             receiver.answer_next(Answer::Raw((head.clone() + &body).into_bytes()));
         }

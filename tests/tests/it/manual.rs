@@ -62,11 +62,7 @@ fn differing<T: PartialEq>(one: &BTreeMap<String, T>, other: &BTreeMap<String, T
 /// The broken variants: a file that is not generated any more, and a source that has changed since.
 fn what_is_committed_is_what_the_tables_give() {
     let made = files(&sources()).unwrap();
-    assert_eq!(
-        differing(&made, &committed()),
-        BTreeSet::new(),
-        "run `make man`, and commit what it has written"
-    );
+    assert_eq!(differing(&made, &committed()), BTreeSet::new(), "run `make man`, and commit that");
     let mut stale = committed();
     stale.insert(format!("{PAGES}/nova-host-alerter-pigeon.5"), String::new());
     assert_eq!(differing(&made, &stale).len(), 1, "a page of nothing must be seen");
@@ -107,12 +103,9 @@ fn nobody_who_reads_a_page_complains() {
         assert_eq!(complaints(&page, &name), "", "{name}");
     }
     let page = &pages()["fence_mark.8"];
-    assert!(
-        complaints(&page.replacen(".SH", ".SX", 1), "fence_mark.8").contains("SX"),
-        "a wrong macro must be seen"
-    );
+    assert!(complaints(&page.replacen(".SH", ".SX", 1), "fence_mark.8").contains("SX"), "a wrong macro");
     assert!(
         !complaints(&page.replacen(".TH \"FENCE", ".TH \"fence", 1), "fence_mark.8").is_empty(),
-        "a wrong title must be seen"
+        "a wrong title"
     );
 }

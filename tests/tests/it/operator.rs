@@ -145,11 +145,7 @@ fn a_release_by_the_hosts_name_is_for_its_last_failure() {
         let bodies: Vec<String> =
             requests.iter().map(|request| String::from_utf8_lossy(&request.body).into_owned()).collect();
         for id in &ids {
-            assert_eq!(
-                bodies.iter().any(|body| body.contains(id)),
-                notified.contains(id),
-                "{target}: {bodies:?}"
-            );
+            assert_eq!(bodies.iter().any(|body| body.contains(id)), notified.contains(id), "{bodies:?}");
         }
         wait::until("it is settled", LIMIT, || {
             let open = marks(&site)?.iter().filter(|mark| mark["state"] == "open").count();

@@ -13,6 +13,7 @@ use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::Value;
 use tests::kubernetes::{Kubernetes, Who};
+pub(crate) use tests::outcome::{expect, word};
 
 /// Longer than anything here takes, beside other tests.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
@@ -153,22 +154,6 @@ pub(crate) fn later(mark: &Mark) -> Mark {
 /// So many seconds ago, or to come.
 pub(crate) fn ago(seconds: i64) -> Timestamp {
     Timestamp::from_seconds(Timestamp::now().seconds() - seconds)
-}
-
-/// The outcome's word, and what kind of failure it is.
-pub(crate) fn word(outcome: &Outcome) -> String {
-    match outcome.failure() {
-        None => outcome.as_str().to_owned(),
-        Some(failure) => format!("{} {}", outcome.as_str(), failure.kind),
-    }
-}
-
-/// Fails where an outcome is another than this one. A part of one, such as `rejected`, is enough.
-pub(crate) fn expect(outcome: &Outcome, expected: &str) -> anyhow::Result<()> {
-    let seen = word(outcome);
-    let fits = seen == expected || seen.starts_with(&format!("{expected} "));
-    ensure!(fits, "expected {expected}, but: {outcome:?}");
-    Ok(())
 }
 
 /// The mark's id that stands on an object.

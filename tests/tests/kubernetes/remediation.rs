@@ -71,10 +71,7 @@ fn a_machine_is_remediated_by_an_object_of_its_name(cluster: &mut Cluster) -> an
         expect(&sender.down(&mark), "acknowledged")?;
         let one = cluster.lab.only(METAL3)?;
         let metadata = &one["metadata"];
-        ensure!(
-            (&metadata["name"], &metadata["namespace"]) == (&json!(MACHINE), &json!("metal")),
-            "{metadata}"
-        );
+        ensure!(metadata["name"] == MACHINE && metadata["namespace"] == "metal", "{metadata}");
         ensure!((&one["kind"], &one["apiVersion"]) == (&json!(METAL3.kind), &json!(METAL3.api_version)));
         ensure!(metadata["labels"]["cluster.x-k8s.io/cluster-name"] == CLUSTER, "{metadata}");
         let annotations = &metadata["annotations"];
@@ -121,10 +118,9 @@ fn an_object_ends_with_the_return_of_its_host(cluster: &mut Cluster) -> anyhow::
         expect(&sender.back(&mark), "acknowledged")?;
         ensure!(count(&cluster.lab)? == 0, "{:?}", cluster.lab.list(METAL3.plural)?);
     }
-    ensure!(
-        cluster.lab.list("machines")?.len() == 1
-            && cluster.lab.list("metal3remediationtemplates")?.len() == 1
-    );
+    for kind in ["machines", "metal3remediationtemplates"] {
+        ensure!(cluster.lab.list(kind)?.len() == 1);
+    }
     // With `leave` there is no such step.
     let keeps = stage(cluster, "when-returned = \"leave\"")?;
     ensure!(keeps.driver.about().steps.is_empty(), "{:?}", keeps.driver.about().steps);

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use drivers::masakari::{Masakari, Options};
-use drivers::{Driver, Message, Outcome, Step, openstack};
+use drivers::{Driver, Message, Named, Outcome, Step, openstack};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use tempfile::TempDir;
-use tests::openstack::{OpenStack, Part, Place, Who};
+use tests::openstack::{NOVA_ALONE, OpenStack, Part, Place, Who};
+pub(crate) use tests::outcome::{expect, word};
 
 /// When the mark of [`mark`] was generated.
 pub(crate) const AT: i64 = 1_784_600_001;
@@ -95,15 +96,31 @@ impl Sender {
 
     /// The same for any step of a mark.
     pub(crate) fn step(&self, step: Step, body: &[u8], ambiguous: u32) -> Outcome {
-        let id: MarkId = mark("compute1").id;
-        self.runtime.block_on(self.driver.deliver(Message {
-            step,
-            id: &id,
-            body,
-            ambiguous,
-            attempts: 1,
-            is_released: false,
-        }))
+        self.of(&mark("compute1"), step, body, ambiguous)
+    }
+
+    fn of(&self, mark: &Mark, step: Step, body: &[u8], ambiguous: u32) -> Outcome {
+        let message = Message { step, id: &mark.id, body, ambiguous, attempts: 1, is_released: false };
+        self.runtime.block_on(self.driver.deliver(message))
+    }
+
+    /// One attempt for this mark, one for its host's return, and a test.
+    pub(crate) fn down(&self, mark: &Mark) -> Outcome {
+        self.of(mark, Step::Failure, &self.driver.body(mark), 0)
+    }
+
+    pub(crate) fn back(&self, mark: &Mark) -> Outcome {
+        self.of(mark, Step::Return, &self.driver.return_body(mark, &[], Timestamp::now()), 0)
+    }
+
+    pub(crate) fn test(&self) -> Outcome {
+        self.send(&self.driver.test_body(&mark(NOVA_ALONE).id, Timestamp::now()), 0)
+    }
+
+    /// Whether the driver's check finds nothing wrong with this host.
+    pub(crate) fn check(&self, mark: &Mark) -> bool {
+        let hosts = [Named { node: mark.node.clone(), fqdn: mark.fqdn.clone() }];
+        self.runtime.block_on(self.driver.check(&hosts)).is_some_and(|findings| findings.is_empty())
     }
 
     /// One attempt for the mark of a host.
@@ -123,18 +140,4 @@ pub(crate) fn mark(host: &str) -> Mark {
         failure_time: Timestamp::from_seconds(AT - 1),
         generated_time: Timestamp::from_seconds(AT),
     }
-}
-
-/// The outcome's word, and what kind of failure it is.
-pub(crate) fn word(outcome: &Outcome) -> String {
-    match outcome.failure() {
-        None => outcome.as_str().to_owned(),
-        Some(failure) => format!("{} {}", outcome.as_str(), failure.kind),
-    }
-}
-
-/// Fails where an outcome is another than this one.
-pub(crate) fn expect(outcome: &Outcome, expected: &str) -> anyhow::Result<()> {
-    ensure!(word(outcome) == expected, "expected {expected}, but: {outcome:?}");
-    Ok(())
 }

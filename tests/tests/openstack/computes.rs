@@ -11,17 +11,16 @@ use drivers::nova::{self, Nova};
 
 use drivers::{WhichName, openstack};
 
-use drivers::{Driver, Message, Named, Outcome, Step};
+use drivers::{Named, Outcome};
 
 use marks::id::MarkId;
 use marks::mark::Mark;
-use marks::time::Timestamp;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tests::openstack::{NOVA_ALONE, Part, Who};
 
 use crate::Scenario;
-use crate::cloud::{Cloud, LONG, expect, mark, word};
+use crate::cloud::{Cloud, LONG, Sender, expect, mark, word};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_host_is_forced_down_and_comes_back", a_host_is_forced_down_and_comes_back),
@@ -32,60 +31,10 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("mistral_refuses_what_does_not_fit", mistral_refuses_what_does_not_fit),
 ];
 
-/// What a driver is asked, and how.
-struct Sender<D> {
-    driver: D,
-    runtime: tokio::runtime::Runtime,
-    _files: TempDir,
-}
-
-impl<D: Driver> Sender<D> {
-    /// A driver of a cloud that is spoken with as somebody.
-    fn new(
-        cloud: &Cloud,
-        who: Who,
-        make: impl FnOnce(openstack::CloudOptions) -> anyhow::Result<D>,
-    ) -> anyhow::Result<Self> {
-        let files = TempDir::new()?;
-        let file = cloud.services.clouds(who, files.path())?;
-        let driver = make(openstack::CloudOptions {
-            timeout: LONG,
-            patience: LONG,
-            ..openstack::CloudOptions::of_file(file)
-        })?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Self { driver, runtime, _files: files })
-    }
-
-    fn send(&self, step: Step, body: &[u8], mark: &Mark) -> Outcome {
-        let message = Message { step, id: &mark.id, body, ambiguous: 0, attempts: 1, is_released: false };
-        self.runtime.block_on(self.driver.deliver(message))
-    }
-
-    fn down(&self, mark: &Mark) -> Outcome {
-        self.send(Step::Failure, &self.driver.body(mark), mark)
-    }
-
-    fn back(&self, mark: &Mark) -> Outcome {
-        self.send(Step::Return, &self.driver.return_body(mark, &[], Timestamp::now()), mark)
-    }
-
-    fn test(&self) -> Outcome {
-        let mark = mark(NOVA_ALONE);
-        self.send(Step::Failure, &self.driver.test_body(&mark.id, Timestamp::now()), &mark)
-    }
-
-    /// Whether the driver's check finds nothing wrong with this host.
-    fn check(&self, mark: &Mark) -> bool {
-        let hosts = [Named { node: mark.node.clone(), fqdn: mark.fqdn.clone() }];
-        self.runtime.block_on(self.driver.check(&hosts)).is_some_and(|findings| findings.is_empty())
-    }
-}
-
-fn compute(cloud: &mut Cloud, who: Who) -> anyhow::Result<Sender<Nova>> {
+fn compute(cloud: &mut Cloud, who: Who) -> anyhow::Result<Sender> {
     cloud.put_right()?;
     cloud.services.also(Part::Nova)?;
-    Sender::new(cloud, who, |cloud| {
+    cloud.sender_of(who, LONG, |cloud| {
         let reason = "nova-host-alerter: fenced, down since {failure_time}".to_owned();
         let disabled_reason = Some(reason);
         let options = nova::Options {
@@ -195,10 +144,10 @@ fn the_probe_sees_a_compute_service_as_nova_does(cloud: &mut Cloud) -> anyhow::R
     fresh.and(silent)
 }
 
-fn engine(cloud: &mut Cloud, who: Who, workflow: &str) -> anyhow::Result<Sender<Mistral>> {
+fn engine(cloud: &mut Cloud, who: Who, workflow: &str) -> anyhow::Result<Sender> {
     cloud.put_right()?;
     cloud.services.also(Part::Mistral)?;
-    Sender::new(cloud, who, |cloud| Ok(Mistral::new(mistral::Options::of(cloud, workflow))?))
+    cloud.sender_of(who, LONG, |cloud| Ok(Mistral::new(mistral::Options::of(cloud, workflow))?))
 }
 
 /// With what the driver gives to a workflow by itself.

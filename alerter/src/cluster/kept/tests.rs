@@ -45,10 +45,7 @@ fn own_pages_come_to_what_is_wanted_and_are_written_again_for_those_who_join() {
     assert_eq!(writes(false), None);
     let again = writes(true).unwrap();
     assert_eq!(again.writes.iter().map(|write| write.number).collect::<Vec<_>>(), [HEAD]);
-    assert!(
-        again.head.at > paged.pages[&alerter("ctl1")][&HEAD].head.at,
-        "attrd passes over what is the same"
-    );
+    assert!(again.head.at > paged.pages[&alerter("ctl1")][&HEAD].head.at, "attrd passes over the same");
     assert!(standing(&paged.pages, &alerter("ctl2")).is_empty());
 }
 
@@ -95,10 +92,7 @@ fn all_is_written_again_when_a_controller_joins() {
     rewriting.note_done(later(20));
     assert!(!rewriting.is_due(Register::Attrd, &cib(&["ctl1"]), later(100)));
     assert!(rewriting.is_due(Register::Attrd, &cib(&["ctl1", "ctl2"]), later(101)));
-    assert!(
-        rewriting.is_due(Register::Attrd, &cib(&["ctl1", "ctl2"]), later(102)),
-        "it could not be written"
-    );
+    assert!(rewriting.is_due(Register::Attrd, &cib(&["ctl1", "ctl2"]), later(102)), "it was not written");
     rewriting.note_done(later(103));
     assert!(!rewriting.is_due(Register::Attrd, &cib(&["ctl1", "ctl2"]), later(104)));
     assert!(rewriting.is_due(Register::Attrd, &cib(&["ctl1", "ctl2"]), later(117)));

@@ -166,11 +166,7 @@ fn the_cib_knows_better_than_the_register_whether_a_host_has_been_back() {
         credible(&entry, &around(&cib), &Known { outage: Some((&node, &outage)), ..Known::default() })
     };
     assert_eq!(judged(failed + 5, connected, NOW), Err(Reason::Away));
-    assert_eq!(
-        judged(failed + 5, connected, failed + 1),
-        Err(Reason::Away),
-        "it was not back before it was fenced"
-    );
+    assert_eq!(judged(failed + 5, connected, failed + 1), Err(Reason::Away), "it was not back before");
     assert_eq!(judged(failed + 5, failed + 100, failed + 100), Ok(()), "there was a connection");
     assert_eq!(judged(0, connected, NOW), Ok(()), "nothing says that it was fenced");
     for later in [30, 600] {

@@ -169,14 +169,8 @@ impl Audit {
     /// Before every reading of what is due: what is held is exactly what is in force.
     pub(super) fn check(&mut self, world: &World, daemon: &Daemon) {
         self.tally.passes += 1;
-        for gap in account::audit(
-            &daemon.journal,
-            &daemon.shared.base,
-            &daemon.shared.accounts,
-            world.clock.moment(),
-        )
-        .unwrap()
-        {
+        let (shared, now) = (&daemon.shared, world.clock.moment());
+        for gap in account::audit(&daemon.journal, &shared.base, &shared.accounts, now).unwrap() {
             self.wrong(world, format!("a record has no end that can be shown: {gap:?}"));
         }
         self.refresh(world, &daemon.journal);
@@ -346,10 +340,8 @@ impl Audit {
         let host = &world.hosts[world.index_of[&row.node]];
         let since = world.clock.now - host.changed;
         if host.is_up && row.returned_at.is_none() && since > RETURN_LIMIT && !self.loses_controllers {
-            self.wrong(
-                world,
-                format!("{} has been back for {since} ms, and its mark does not know it", row.node),
-            );
+            let node = &row.node;
+            self.wrong(world, format!("{node} has been back for {since} ms, and its mark does not know it"));
         }
     }
 
@@ -401,10 +393,7 @@ impl Audit {
             && self.is_sure_of(world.clock.wall())
             && !fades(world)
         {
-            self.wrong(
-                world,
-                format!("{node} ({id}) is sent to {route} while too many of its group are down"),
-            );
+            self.wrong(world, format!("{node} ({id}) is sent to {route} while too many are down"));
         }
         let steps = daemon.under_way.iter().filter(|(mark, route)| *mark == id && !route.contains('.'));
         if due.delivery.chain.is_some() && steps.count() > 1 {
@@ -603,10 +592,7 @@ impl Audit {
         // Fenced once more after its outage was notified: nobody knows whether it had been back.
         if !is_lost && world.whose.contains_key(&row.id) && !is_notified_otherwise(world, row) {
             let word = row.standing.as_str();
-            self.wrong(
-                world,
-                format!("{} ({}) is held ({word}) although Pacemaker says it", row.node, row.id),
-            );
+            self.wrong(world, format!("{} ({}) is held ({word}): Pacemaker says it", row.node, row.id));
         }
     }
 
@@ -637,10 +623,8 @@ impl Audit {
                 };
                 let are_ended = others.all(|row| is_ended(row));
                 if (notified > 1 && !self.loses_register) || !(is_lost || are_ended) {
-                    self.wrong(
-                        world,
-                        format!("one outage of {host} has {} marks, {notified} sent", several.len()),
-                    );
+                    let marks = several.len();
+                    self.wrong(world, format!("one outage of {host} has {marks} marks, {notified} sent"));
                 }
             }
         }
@@ -672,10 +656,8 @@ impl Audit {
         if !is_right {
             let states: Vec<String> =
                 deliveries.iter().map(|d| format!("{} {} {}", d.route, d.state.as_str(), has(d))).collect();
-            self.wrong(
-                world,
-                format!("{node} ({id}) ended as {} and should not have: {states:?}", how.as_str()),
-            );
+            let how = how.as_str();
+            self.wrong(world, format!("{node} ({id}) ended as {how} and should not have: {states:?}"));
         }
     }
 
@@ -688,7 +670,7 @@ impl Audit {
             if is_own && delivery.state == State::Acknowledged && !receiver.has.contains(&row.id) {
                 self.wrong(
                     world,
-                    format!("{} has not got {}, and the journal says so", delivery.route, row.node),
+                    format!("{} has not got {}; the journal says so", delivery.route, row.node),
                 );
             }
         }

@@ -20,13 +20,12 @@ use alerter::moment::Moment;
 use alerter::policy::steer;
 use alerter::probes::Conclusion;
 use alerter::state::Shared;
-use drivers::event::{Event, TimeFormat};
-use drivers::{About, Driver, Exchange, Failure, Kind, Message, Outcome, Peer, Step};
+use drivers::{Failure, Kind, Outcome, Peer, Step};
 use fastrand::Rng;
 use journal::{Capacity, DueDelivery, Ended, Journal, RegisterWait, Role, Tried, Verdict};
 use marks::delivery::{ACCEPTED, State};
 use marks::id::MarkId;
-use marks::mark::Mark;
+
 use marks::register::{Entries, Entry, Register};
 use marks::time::{Boot, CLOCK_SKEW, Timestamp};
 use pacemaker::register::Tools;
@@ -34,6 +33,7 @@ use pacemaker::register::Tools;
 use super::audit::Audit;
 use super::story::Cut;
 use super::world::{Attempt, CONTROLLERS, Mood, World};
+use crate::site::Plain;
 
 /// How long a mark waits for the register.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -54,41 +54,9 @@ static KINDS: [Kind; 1] = [Kind {
     configure: |table| {
         let goes_on = table.text("url", |url| Ok(url.ends_with("/on")));
         let steps: &[Step] = if goes_on.unwrap_or_default() { &[Step::Return] } else { &[] };
-        Some(Arc::new(Plain(About {
-            steps,
-            ..About::new("http", String::new(), Duration::from_millis(LIMIT))
-        })))
+        Some(Arc::new(Plain::with(steps, Duration::from_millis(LIMIT), false)))
     },
 }];
-
-#[derive(Debug)]
-struct Plain(About);
-
-impl Driver for Plain {
-    fn about(&self) -> &About {
-        &self.0
-    }
-
-    fn target(&self) -> String {
-        String::new()
-    }
-
-    fn body(&self, mark: &Mark) -> Vec<u8> {
-        Event::of_mark(mark, TimeFormat::Epoch).bytes()
-    }
-
-    fn return_body(&self, mark: &Mark, _sent: &[u8], _returned: Timestamp) -> Vec<u8> {
-        format!("{} is back", mark.node).into_bytes()
-    }
-
-    fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
-        Event::of_test(id, now, TimeFormat::Epoch).bytes()
-    }
-
-    fn deliver<'a>(&'a self, _message: Message<'a>) -> Exchange<'a> {
-        Box::pin(async { Outcome::Acknowledged { reference: None } })
-    }
-}
 
 /// How the model is broken, for the tests of the audit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

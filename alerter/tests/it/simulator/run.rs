@@ -283,10 +283,8 @@ impl Run {
                 self.order(About::Pause { scope: scope.clone(), until }, (scope, limit, false));
             }
             Event::Maintains { host, group, limit } => {
-                let scope = host.map_or_else(
-                    || self.scope_of(group),
-                    |host| Scope::Host(self.world.hosts[host].name.clone()),
-                );
+                let of_host = |host: usize| Scope::Host(self.world.hosts[host].name.clone());
+                let scope = host.map_or_else(|| self.scope_of(group), of_host);
                 let until = self.world.clock.wall() + Duration::from_millis(limit);
                 self.order(About::Maintenance { scope: scope.clone(), until }, (scope, Some(limit), true));
             }

@@ -65,14 +65,8 @@ impl Alerter {
         start::recover(&mut journal, now).unwrap();
         journal.mind_the_clock(&site.boot(controller), now).unwrap();
         start::complete_without_cluster(&mut journal, &shared.base, now).unwrap();
-        Self {
-            controller,
-            journal,
-            shared,
-            upkeep: Upkeep::default(),
-            history_read: None,
-            is_reckless: false,
-        }
+        let (upkeep, history_read, is_reckless) = (Upkeep::default(), None, false);
+        Self { controller, journal, shared, upkeep, history_read, is_reckless }
     }
 
     /// One pass of the engine: poll, take in, keep the register up, send; and what was acknowledged goes into the register.
@@ -85,12 +79,18 @@ impl Alerter {
         }
     }
 
-    /// Passes every two seconds, for so many seconds.
+    /// Passes for so many seconds: every two while evidence is awaited, and then fewer and fewer.
     pub(crate) fn run(&mut self, site: &mut Site, seconds: u32) {
-        for _ in 0..=seconds / 2 {
+        let (mut left, mut step) = (f64::from(seconds / 2 * 2), 2.0);
+        let dense = left - 24.0;
+        self.pass(site);
+        while left > 0.0 {
+            step = f64::min(step * 1.4, if left > dense { 2.0 } else { 20.0 }).min(left);
+            site.advance(step);
             self.pass(site);
-            site.advance(2.0);
+            left -= step;
         }
+        site.advance(2.0);
     }
 
     /// What the control socket and the API work on.
@@ -120,8 +120,9 @@ impl Alerter {
     /// One poll; gives the fault that cut it off.
     pub(crate) fn poll(&mut self, site: &Site, with_history: bool) -> Result<(), JournalError> {
         let (now, moment) = (self.now(site), site.moment(self.controller));
+        let both: (&Base, _) = (&self.shared.base, &self.shared.accounts);
         if self.shared.base.cluster.is_none() {
-            apply::take_in_at(&mut self.journal, (&self.shared.base, &self.shared.accounts), None, moment)?;
+            apply::take_in_at(&mut self.journal, both, None, moment)?;
             return steer::steer(&mut self.journal, self.shared.policy(), now);
         }
         let view = Arc::new(View {
@@ -130,16 +131,11 @@ impl Alerter {
             entries: Ok(site.entries()),
             known: None,
             kept: Kept::default(),
-            cib: if site.cib_is_mute { Err("timed out".to_owned()) } else { Ok(Arc::new(site.cib())) },
+            cib: if site.cib_is_mute { Err("timed out".to_owned()) } else { Ok(site.cib()) },
             history: with_history.then(|| Ok(site.history_of(self.controller))),
         });
         self.shared.base.seen().note(&view);
-        apply::take_in_at(
-            &mut self.journal,
-            (&self.shared.base, &self.shared.accounts),
-            Some(&view),
-            moment,
-        )?;
+        apply::take_in_at(&mut self.journal, both, Some(&view), moment)?;
         // Where the history is due, a poll of the daemon reads it, and this is half of one.
         if with_history || !self.is_history_due(site) {
             let gaps = account::audit(&self.journal, &self.shared.base, &self.shared.accounts, moment)?;

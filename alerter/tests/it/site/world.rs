@@ -1,6 +1,7 @@
 //! What the CIB says of hosts, as a text that the real reader reads.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use pacemaker::cib::Cib;
 
@@ -109,9 +110,14 @@ impl Host {
 }
 
 impl Site {
-    /// The CIB as a controller reads it.
-    pub(crate) fn cib(&self) -> Cib {
-        Cib::parse(&self.cib_xml()).unwrap()
+    /// The CIB as a controller reads it; most polls find it as it was.
+    pub(crate) fn cib(&self) -> Arc<Cib> {
+        let (xml, mut last) = (self.cib_xml(), self.last_cib.borrow_mut());
+        if xml != last.0 {
+            *last = (xml, Arc::default());
+            last.1 = Arc::new(Cib::parse(&last.0).unwrap());
+        }
+        Arc::clone(&last.1)
     }
 
     fn cib_xml(&self) -> String {

@@ -364,11 +364,8 @@ mod tests {
                 other => other,
             };
             let answer = Answer::of(status, "", None);
-            assert_eq!(
-                (usual(&answer).words(), of_a_question(&answer).words()),
-                (change, question),
-                "{status}"
-            );
+            assert_eq!(usual(&answer).words(), change, "{status}");
+            assert_eq!(of_a_question(&answer).words(), question, "{status}");
         }
     }
 }

@@ -178,12 +178,8 @@ mod tests {
         assert!(fault.failure().unwrap().detail.starts_with("Nova at http://h: "));
         let page = Trouble::Page("Nova at http://h".into()).outcome();
         assert_eq!(page.words(), ("unknown", "protocol"));
-        assert!(
-            page.failure()
-                .unwrap()
-                .detail
-                .contains("page for people answered, not the receiver: Nova at http://h")
-        );
+        let why = &page.failure().unwrap().detail;
+        assert!(why.contains("page for people answered, not the receiver: Nova at http://h"), "{why}");
     }
 
     const GONE: &str = r#"{"code": 404, "title": "Not Found", "explanation": "x", "error": {"type": "EntityNotFound", "traceback": null, "message": "The Resource (x) could not be found in Stack y."}}"#;

@@ -150,11 +150,7 @@ mod tests {
         let values = json!({"versions": {"values": [{"id": "v3.14", "status": "stable", "links": [{"rel": "self", "href": "http://h/v3/"}]}]}});
         assert_eq!(current(&base, &values), Some(url("http://h/v3/")));
         let one = json!({"version": {"id": "v1.0", "status": "CURRENT"}});
-        assert_eq!(
-            current(&url("http://h/ha"), &one),
-            Some(url("http://h/ha")),
-            "a proxy that hides the version"
-        );
+        assert_eq!(current(&url("http://h/ha"), &one), Some(url("http://h/ha")), "a proxy hides it");
     }
 
     #[test]
@@ -189,10 +185,8 @@ mod tests {
             let outcome = without(&INSTANCE_HA, &asked, status, None);
             assert_eq!(outcome.words(), words, "{status}");
             let failure = outcome.failure().unwrap();
-            assert!(
-                failure.detail.contains(&format!("Masakari at http://h:15868/ answered {status}")),
-                "{failure:?}"
-            );
+            let said = format!("Masakari at http://h:15868/ answered {status}");
+            assert!(failure.detail.contains(&said), "{failure:?}");
             assert!(failure.is_unsent || words.0 == "unreachable");
         }
         for fault in [Fault::Timeout, Fault::Closed, Fault::Unreached(Why::Dns, None)] {

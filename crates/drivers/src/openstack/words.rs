@@ -96,10 +96,8 @@ mod tests {
     #[test]
     fn mappings_are_merged_and_the_nearer_word_counts() {
         let text = "common: &common\n  region_name: one\n  auth: {auth_url: u, username: x}\nclouds:\n  a:\n    <<: *common\n    region_name: two\n";
-        assert_eq!(
-            of(text, "a"),
-            pairs(&[("auth.auth_url", "u"), ("auth.username", "x"), ("region_name", "two")])
-        );
+        let expected = [("auth.auth_url", "u"), ("auth.username", "x"), ("region_name", "two")];
+        assert_eq!(of(text, "a"), pairs(&expected));
     }
 
     #[test]

@@ -173,11 +173,7 @@ mod tests {
             End::SetAside(Rule::NotCovered),
             End::SetAside(Rule::Past),
         ] {
-            assert_eq!(
-                found.iter().filter(|one| **one == Ok(end.clone())).count(),
-                1,
-                "{end:?} in {found:?}"
-            );
+            assert_eq!(found.iter().filter(|one| **one == Ok(end.clone())).count(), 1, "{end:?}");
         }
         assert_eq!(found.len(), 5);
     }

@@ -350,10 +350,8 @@ mod tests {
         for says in [has(), refuses("no")] {
             assert_eq!(heard(&mut journal, mark, &says), Heard::NeverSent("recovery".into()));
         }
-        assert_eq!(
-            (states(&journal, mark), events(&journal, mark)),
-            (vec![State::Pending], vec!["marked".into()])
-        );
+        assert_eq!(states(&journal, mark), [State::Pending]);
+        assert_eq!(events(&journal, mark), ["marked"]);
         attempt(&mut journal, mark, "recovery", &accepted());
         assert_eq!(heard(&mut journal, mark, &has()), done());
     }

@@ -386,11 +386,7 @@ mod tests {
             assert_eq!(begun_with(&mut journal, &capacities), [], "{ended} {membership:?}");
         }
         let before = journal.mark(second).unwrap().unwrap().made_at;
-        assert_eq!(
-            begun_with(&mut journal, &capacities(&["compute1"], before, "")),
-            [],
-            "the poll is too old"
-        );
+        assert_eq!(begun_with(&mut journal, &capacities(&["compute1"], before, "")), [], "the poll is old");
         assert_eq!(begun(&mut journal), [(first, back().route)]);
         let held = marked(&mut journal, "compute2", NOW);
         attempt(&mut journal, held, "recovery", &acknowledged());
@@ -465,11 +461,8 @@ mod tests {
             journal.finish_attempt(mark, "recovery", &verdict, ended).unwrap();
             assert!(is_acknowledged || journal.dismiss(mark, "it lives", "alice", ended).unwrap());
             let from = |since| journal.over_on("recovery", since, false).unwrap().sound.len();
-            assert_eq!(
-                (from(ended), from(ended + Duration::from_secs(1))),
-                (1, 0),
-                "{days} {is_acknowledged}"
-            );
+            let later = ended + Duration::from_secs(1);
+            assert_eq!((from(ended), from(later)), (1, 0), "{days} {is_acknowledged}");
         }
     }
 }

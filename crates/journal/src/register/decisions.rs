@@ -707,11 +707,7 @@ mod tests {
         assert!(journal.adopt_decision(&read, true, NOW).unwrap(), "the register's entry overrides rules");
         assert_eq!(journal.released_marks().unwrap(), HashSet::from([mark, other]));
         journal.dismiss(mark, "no", "alice", NOW).unwrap();
-        assert_eq!(
-            journal.released_marks().unwrap(),
-            HashSet::from([other]),
-            "a settled mark is no mark to let go"
-        );
+        assert_eq!(journal.released_marks().unwrap(), HashSet::from([other]), "a settled mark is none");
         assert!(in_force(&journal, NOW).is_empty(), "the release of a mark is not about a group");
     }
 

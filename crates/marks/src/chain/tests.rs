@@ -107,16 +107,9 @@ fn the_last_step_stays() {
 fn an_acknowledgement_of_any_step_ends_the_others() {
     let taken = Seen { state: State::Acknowledged, waits: false, ..left(1) };
     assert_eq!(next(&[taken, current(2, State::Pending, None), waiting(3)], true, NOW), Next::End);
-    assert_eq!(
-        next(&[taken, current(2, State::Pending, None)], false, NOW),
-        Next::End,
-        "also of a held mark"
-    );
-    assert_eq!(
-        next(&[taken, current(2, State::InFlight, None)], true, NOW),
-        Next::Stay,
-        "its answer is awaited"
-    );
+    assert_eq!(next(&[taken, current(2, State::Pending, None)], false, NOW), Next::End, "a held mark too");
+    let steps = [taken, current(2, State::InFlight, None)];
+    assert_eq!(next(&steps, true, NOW), Next::Stay, "its answer is awaited");
     assert_eq!(next(&[left(1), current(2, State::Pending, None), waiting(3)], true, NOW), Next::Run(1));
 }
 

@@ -91,10 +91,8 @@ mod tests {
             at: Timestamp::from_seconds(seconds),
             by_human,
         };
-        assert_eq!(
-            read,
-            [sighting("compute1", 1_795_188_458, false), sighting("compute2", 1_795_188_600, true)]
-        );
+        let by_hand = sighting("compute2", 1_795_188_600, true);
+        assert_eq!(read, [sighting("compute1", 1_795_188_458, false), by_hand]);
     }
 
     #[test]

@@ -88,11 +88,7 @@ mod tests {
             assert_eq!(read_back(alerter, PREFIX, (wrote, &ours)), [(false, true); 2]);
         }
         assert_eq!(read_back(alerter, "/other/", (&ours, &ours)), [(false, true); 2]);
-        assert_eq!(
-            read_back(alerter, PREFIX, (&ours, &none)),
-            [(false, false); 2],
-            "they cannot be distinguished"
-        );
+        assert_eq!(read_back(alerter, PREFIX, (&ours, &none)), [(false, false); 2], "they are alike");
     }
 
     #[test]

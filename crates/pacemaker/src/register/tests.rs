@@ -201,10 +201,8 @@ fn the_attribute_managers_own_words_are_read() {
     assert_eq!((fencing.node.as_str(), fencing.asked_at), ("compute1", Timestamp(1_795_262_685_712)));
     assert_eq!(fencing.incarnation, Some(Incarnation::new("ctl1", 3, 1_795_262_678)));
     assert_eq!(fencing.given_domain.as_deref(), Some("my.cloud.com"));
-    assert_eq!(
-        parse_output(Register::Attrd, &recorded[..recorded.len() / 2]).unwrap_err().kind(),
-        "unreadable"
-    );
+    let half = &recorded[..recorded.len() / 2];
+    assert_eq!(parse_output(Register::Attrd, half).unwrap_err().kind(), "unreadable");
 }
 
 /// As from 2.0.5 to 2.1.2, which have no `--output-as`. The broken variants read nothing, so that a lost controller's

@@ -114,10 +114,8 @@ mod tests {
             (r#"class="ocf" type="x""#, r#"type="x" class="ocf""#),
         ];
         assert_eq!(with(&made, &[alerter()]), None);
-        assert_eq!(
-            with(&made, &[]).unwrap(),
-            "primitive alerter would change, which does not belong to setup"
-        );
+        let why = "primitive alerter would change, which does not belong to setup";
+        assert_eq!(with(&made, &[]).unwrap(), why);
         for harm in [
             (r#"<resource_ref id="vip"/>"#, ""),
             (r#"node="ctl2""#, r#"node="ctl1""#),

@@ -262,10 +262,7 @@ fn forms(given: Given, outage: &mut impl FnMut() -> Mark) -> Vec<Check> {
         .acts([Act::failure(&minor)]),
         Check::of("other-version", "version 2.0: it is rejected with 400 or 422, and not acted upon")
             .sends([Sending::of(&newer, version).wants(Wants::Rejected)]),
-        Check::of(
-            "cut-off",
-            "the first half of an event: it is rejected with 400 or 422, and not acted upon",
-        )
+        Check::of("cut-off", "half of an event: it is rejected with 400 or 422, and not acted upon")
         .sends([Sending::of(&half, cut).wants(Wants::Rejected)]),
     ]
 }

@@ -69,9 +69,5 @@ fn every_example_has_keys_of_the_manual() {
     }
     let (_, groups) = &examples[0];
     assert_eq!(unknown(&groups.replace("cooldown", "coldown")).len(), 1, "a wrong key must be seen");
-    assert_eq!(
-        unknown(&groups.replace("[http.pager]", "[htp.pager]")).len(),
-        1,
-        "a wrong table must be seen"
-    );
+    assert_eq!(unknown(&groups.replace("[http.pager]", "[htp.pager]")).len(), 1, "a wrong table");
 }

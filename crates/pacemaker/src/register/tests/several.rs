@@ -136,10 +136,8 @@ fn one_that_fails_keeps_no_other_back_but_a_tool_that_hangs_ends_all() {
     let published = cluster.publish_all(Register::Attrd, &entries);
     assert!(published.stopped.is_none());
     assert_eq!(published.standing.len(), entries.len() - 2);
-    assert_eq!(
-        failures(published),
-        [(entries[entries.len() - 1].key(), "unfit"), (entries[3].key(), "tool")]
-    );
+    let last = entries.last().unwrap();
+    assert_eq!(failures(published), [(last.key(), "unfit"), (entries[3].key(), "tool")]);
     cluster.put("attrd_updater", &with("exit 0"));
     let deadline = Instant::now() + Duration::from_millis(ENOUGH);
     let published = publish_all(Register::Attrd, &cluster.tools, &entries[..4], deadline);
