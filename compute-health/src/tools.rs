@@ -1,0 +1,192 @@
+//! Pacemaker's own programs, which publish and count, held in memory with every library that they load: they run while the root
+//! disk hangs. So does this program, whose pages are held too.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{FcntlArg, SpliceFFlags, fcntl, splice};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::unistd::{pipe, pivot_root};
+
+use crate::settings::program;
+
+/// What the words of a child begin with that holds the programs until it may end.
+pub(crate) const HOLD: &str = "hold";
+/// The same of a child that becomes a held program.
+pub(crate) const BECOME: &str = "become";
+/// The programs.
+pub(crate) const ATTRD_UPDATER: &str = "attrd_updater";
+pub(crate) const STONITH_ADMIN: &str = "stonith_admin";
+
+/// Where they are gathered; on no disk, and seen by the child alone.
+const ROOM: &str = "/run/compute-health";
+/// What they read beside their libraries, where it is there.
+const FILES: [&str; 5] =
+    ["/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/ld.so.cache", "/etc/sysconfig/pacemaker"];
+/// They answer in a twentieth of a second.
+const LIMIT: Duration = Duration::from_secs(8);
+
+/// The held programs.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    /// The mounts in which they lie; without them they run from the disk.
+    held: Option<File>,
+    /// This program's pages.
+    _own: Option<[OwnedFd; 2]>,
+}
+
+impl Tools {
+    /// Holds what can be held. What cannot is run from the disk: while that hangs nothing is counted, and nobody fenced.
+    pub(crate) fn hold() -> Self {
+        Self { held: held().ok(), _own: own_pages().ok() }
+    }
+
+    /// Starts a program.
+    pub(crate) fn start(&self, name: &str, arguments: &[&str]) -> io::Result<Job> {
+        let path = program(name).ok_or(io::ErrorKind::NotFound)?;
+        let mut command = match &self.held {
+            Some(held) => {
+                let mut command = Command::new("/proc/self/exe");
+                let mounts = format!("/proc/{}/fd/{}", std::process::id(), held.as_raw_fd());
+                command.arg(BECOME).arg(mounts).arg(path);
+                command
+            }
+            None => Command::new(path),
+        };
+        let printed = File::from(memfd_create("printed", MFdFlags::MFD_CLOEXEC)?);
+        command.args(arguments).env("TZ", "UTC").current_dir("/");
+        command.stdin(Stdio::null()).stdout(printed.try_clone()?).stderr(Stdio::null());
+        Ok(Job { child: command.spawn()?, printed, begun: Instant::now() })
+    }
+}
+
+/// A program that runs.
+#[derive(Debug)]
+pub(crate) struct Job {
+    child: Child,
+    printed: File,
+    begun: Instant,
+}
+
+impl Job {
+    /// What it has printed once it has ended; `Some(None)` where it failed, or takes too long.
+    pub(crate) fn end(&mut self) -> Option<Option<String>> {
+        match self.child.try_wait() {
+            Ok(None) if self.begun.elapsed() < LIMIT => None,
+            Ok(Some(ended)) if ended.success() => Some(self.text().ok()),
+            _ => {
+                let _it_may_hang_and_nobody_waits = self.child.kill();
+                let _or_has_ended = self.child.try_wait();
+                Some(None)
+            }
+        }
+    }
+
+    fn text(&mut self) -> io::Result<String> {
+        let mut text = String::new();
+        self.printed.rewind()?;
+        self.printed.read_to_string(&mut text)?;
+        Ok(text)
+    }
+}
+
+/// Keeps the pages of this program's file in memory: those that are in a pipe are not given back.
+fn own_pages() -> io::Result<[OwnedFd; 2]> {
+    let file = File::open("/proc/self/exe")?;
+    let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+    let (reader, writer) = pipe()?;
+    let size = length.next_multiple_of(4096).try_into().map_err(io::Error::other)?;
+    fcntl(&writer, FcntlArg::F_SETPIPE_SZ(size))?;
+    let mut left = length;
+    while left > 0 {
+        let moved = splice(&file, None, &writer, None, left, SpliceFFlags::SPLICE_F_NONBLOCK)?;
+        if moved == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        left -= moved;
+    }
+    Ok([reader, writer])
+}
+
+/// Has a child gather the programs, and takes hold of its mounts.
+fn held() -> io::Result<File> {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg(HOLD).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    let mut said = [0];
+    let ready = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?.read_exact(&mut said);
+    let mounts = File::open(format!("/proc/{}/ns/mnt", child.id()));
+    drop(child.stdin.take());
+    child.wait()?;
+    ready.and(mounts)
+}
+
+/// In the child: gathers the programs, says so, and waits until it may end.
+pub(crate) fn gather() -> io::Result<()> {
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    let none = None::<&str>;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
+    fs::create_dir_all(ROOM)?;
+    mount(Some("ramfs"), ROOM, Some("ramfs"), MsFlags::empty(), Some("mode=0755"))?;
+    for name in [ATTRD_UPDATER, STONITH_ADMIN] {
+        let path = program(name).ok_or(io::ErrorKind::NotFound)?;
+        libraries(&path)?.iter().chain([&path]).try_for_each(|file| copy(file))?;
+    }
+    for file in FILES {
+        let _where_it_is = copy(Path::new(file));
+    }
+    for (place, how) in [("/dev", MsFlags::MS_REC), ("/proc", MsFlags::MS_REC), ("/run", MsFlags::empty())] {
+        let there = room(Path::new(place));
+        fs::create_dir_all(&there)?;
+        mount(Some(place), &there, none, MsFlags::MS_BIND | how, none)?;
+    }
+    std::env::set_current_dir(ROOM)?;
+    pivot_root(".", ".")?;
+    umount2(".", MntFlags::MNT_DETACH)?;
+    io::stdout().write_all(b".")?;
+    io::stdout().flush()?;
+    io::stdin().read_to_end(&mut Vec::new()).map(drop)
+}
+
+/// In the child: becomes a held program.
+pub(crate) fn become_held(words: &[String]) -> io::Error {
+    let [mounts, path, arguments @ ..] = words else { return io::ErrorKind::InvalidInput.into() };
+    let entered = File::open(mounts).and_then(|mounts| Ok(setns(mounts, CloneFlags::CLONE_NEWNS)?));
+    entered.err().unwrap_or_else(|| Command::new(path).args(arguments).exec())
+}
+
+/// Every file that the loader would load, as `ldd` says.
+fn libraries(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let said = Command::new("ldd").arg(path).stderr(Stdio::null()).output()?;
+    if !said.status.success() {
+        return Err(io::Error::other("it has no libraries that ldd knows"));
+    }
+    let text = String::from_utf8_lossy(&said.stdout);
+    let words = text.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
+    Ok(words.map(PathBuf::from).collect())
+}
+
+fn copy(file: &Path) -> io::Result<()> {
+    let place = room(file);
+    place.parent().map_or(Ok(()), fs::create_dir_all)?;
+    if place.exists() { Ok(()) } else { fs::copy(file, place).map(drop) }
+}
+
+fn room(path: &Path) -> PathBuf {
+    Path::new(ROOM).join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// Writes to the kernel what the checker wants for itself; where that is not granted it works all the same.
+pub(crate) fn outlive_others() {
+    let file = OpenOptions::new().write(true).open("/proc/self/oom_score_adj");
+    let _else_it_is_killed_as_others_are = file.and_then(|mut file| file.write_all(b"-1000"));
+    let all = nix::sys::mman::MlockAllFlags::MCL_CURRENT | nix::sys::mman::MlockAllFlags::MCL_FUTURE;
+    let _else_its_pages_may_go = nix::sys::mman::mlockall(all);
+}
