@@ -4,19 +4,18 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use nix::libc;
 
 use crate::settings::{KERNEL, Kind, Target};
+use crate::tools::own;
 
 /// What a child's words begin with.
 pub(crate) const WORD: &str = "check";
 /// An exit code from here on is no error of the system.
 const FOUND: i32 = 200;
-/// What a file's own name begins with; the host's name follows, for a directory may be shared.
-const FILE: &str = ".compute-health.";
 
 /// A check with all that is remembered of it.
 #[derive(Debug)]
@@ -27,7 +26,8 @@ pub(crate) struct Check {
     child: Option<(Child, Instant)>,
     failing: Option<Instant>,
     said: String,
-    was_good: bool,
+    /// Whether it was good since the checker started: else it says nothing new.
+    pub(crate) was_good: bool,
 }
 
 impl Check {
@@ -45,10 +45,7 @@ impl Check {
         if self.child.is_some() {
             return;
         }
-        let mut command = Command::new("/proc/self/exe");
-        command.args([WORD, self.target.kind.word(), &self.target.name, &self.then, host]).env_clear();
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
-        match command.spawn() {
+        match own(&[WORD, self.target.kind.word(), &self.target.name, &self.then, host]).env_clear().spawn() {
             Ok(child) => self.child = Some((child, now)),
             Err(error) if self.target.kind == Kind::Process => self.fails(error.to_string(), now),
             // Another check's matter: of this one nothing is known.
@@ -96,11 +93,6 @@ impl Check {
     /// Whether it counts as failed.
     pub(crate) fn counts(&self, now: Instant) -> bool {
         self.is_suspect(now) && self.failing_for(now) >= self.target.after
-    }
-
-    /// Whether it was good since the checker started: else it says nothing new.
-    pub(crate) fn was_good(&self) -> bool {
-        self.was_good
     }
 
     /// Whether its look may end at any moment.
@@ -155,9 +147,9 @@ pub(crate) fn look(words: &[String]) -> u8 {
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 
-/// Writes and flushes a file of its own. Whoever else may write there leads it nowhere.
+/// Writes and flushes a file of this host's, for a directory may be shared. Whoever else may write there leads it nowhere.
 fn directory(name: &str, then: &str, host: &str) -> io::Result<i32> {
-    let path = Path::new(name).join(format!("{FILE}{}", host.replace('/', "_")));
+    let path = Path::new(name).join(format!(".compute-health.{}", host.replace('/', "_")));
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let mut file = OpenOptions::new()
         .write(true)
@@ -207,12 +199,9 @@ fn link(name: &str) -> io::Result<i32> {
 /// What of these has come since the checker started.
 fn kernel(names: &str, then: &str) -> i32 {
     let mut before = then.split(' ').map(|count| count.parse::<u64>().unwrap_or(u64::MAX));
-    let more = counts().map(|count| count > before.next().unwrap_or(u64::MAX));
-    let wanted = KERNEL
-        .iter()
-        .zip(more)
-        .filter(|((name, ..), more)| *more && names.split(' ').any(|one| one == *name));
-    let bits: i32 = wanted.map(|((_, bit, _), _)| bit).sum();
+    let is_more = counts().map(|count| count > before.next().unwrap_or(u64::MAX));
+    let come = KERNEL.iter().zip(is_more).filter(|(_, is_more)| *is_more).map(|(row, _)| row);
+    let bits: i32 = come.filter(|(name, ..)| names.split(' ').any(|one| one == *name)).map(|row| row.1).sum();
     if bits == 0 { 0 } else { FOUND + bits }
 }
 

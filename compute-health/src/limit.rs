@@ -64,7 +64,7 @@ pub(crate) fn judge(
     let (all, failing) = (words.len(), words.iter().filter(|(_, said)| *said != OK));
     let (hosts, said): (Vec<&String>, Vec<&String>) = failing.unzip();
     if hosts.len() > limits.at_once.of(all) {
-        let same = said.iter().filter(|said| kind(said) == kind(word)).count();
+        let same = said.iter().filter(|said| said.split(' ').next() == word.split(' ').next()).count();
         let what = if same == hosts.len() { "fail the same check" } else { "fail a check" };
         return Verdict::Hold(format!(
             "{} of {all} hosts {what}: a common cause; none is fenced",
@@ -80,11 +80,6 @@ pub(crate) fn judge(
         ));
     }
     Verdict::Fence
-}
-
-/// The check of a word, without what it is about.
-fn kind(word: &str) -> &str {
-    word.split(' ').next().unwrap_or_default()
 }
 
 /// What `attrd_updater --query --all` prints: a line for each host.

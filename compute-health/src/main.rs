@@ -8,32 +8,24 @@ mod watch;
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, Uid};
+use nix::unistd::Pid;
 
 use settings::Settings;
-use watch::{Answer, DEGRADED, FAILED, SUCCESS, ask};
+use watch::{Answer, DEGRADED, FAILED, SUCCESS, WATCH, ask};
 
 /// Exit codes of the OCF standard.
-const ARGS: u8 = 2;
 const UNIMPLEMENTED: u8 = 3;
-const PERMISSION: u8 = 4;
 const INSTALLED: u8 = 5;
 const CONFIGURED: u8 = 6;
 const NOT_RUNNING: u8 = 7;
 
-/// What the words of the resident checker begin with.
-const WATCH: &str = "watch";
-/// The checker answers in milliseconds.
-const ANSWERED: Duration = Duration::from_secs(3);
 /// It holds its programs first.
 const STARTED: Duration = Duration::from_secs(15);
-/// It retracts its word first.
-const STOPPED: Duration = Duration::from_secs(10);
 
 /// An exit code, and its reason if there is one.
 type Ended = (u8, String);
@@ -44,11 +36,9 @@ fn main() -> ExitCode {
         Some((checks::WORD, rest)) => (checks::look(rest), String::new()),
         Some((tools::HOLD, [])) => ended(tools::gather()),
         Some((tools::BECOME, rest)) => ended(Err(tools::become_held(rest))),
-        Some((WATCH, [])) => {
-            Settings::read().map_or_else(|said| (CONFIGURED, said), |all| ended(watch::run(all)))
-        }
+        Some((WATCH, [])) => ended(watch::run()),
         Some((action, [])) => act(action),
-        _ => (ARGS, "say one action: start, stop, monitor, validate-all or meta-data".to_owned()),
+        _ => act(""),
     };
     if !reason.is_empty() {
         let _nobody_may_listen = writeln!(io::stderr(), "ocf-exit-reason:{reason}");
@@ -67,7 +57,7 @@ fn act(action: &str) -> Ended {
         "monitor" | "status" => monitor(),
         "validate-all" => validate().map_or_else(|wrong| wrong, |()| (SUCCESS, String::new())),
         "meta-data" => ended(io::stdout().write_all(include_bytes!("meta-data.xml"))),
-        _ => (UNIMPLEMENTED, format!("there is no action '{action}'")),
+        _ => (UNIMPLEMENTED, format!("there is no action '{action}': see meta-data")),
     }
 }
 
@@ -76,21 +66,11 @@ fn validate() -> Result<(), Ended> {
     for name in [tools::ATTRD_UPDATER, tools::STONITH_ADMIN] {
         settings::program(name).ok_or_else(|| (INSTALLED, format!("{name} is not installed")))?;
     }
-    if Uid::effective().is_root() {
-        Ok(())
-    } else {
-        Err((PERMISSION, "only root can watch a host".to_owned()))
-    }
+    Ok(())
 }
 
 fn start() -> Ended {
-    if let Err(wrong) = validate() {
-        return wrong;
-    }
-    if let Answer::Silent(peer) = ask("monitor", ANSWERED) {
-        end(peer.pid());
-    }
-    match launch() {
+    match validate().map_or_else(|wrong| wrong, |()| launch()) {
         (SUCCESS, _) => ended(note().and_then(|note| fs::write(note, ""))),
         failed => failed,
     }
@@ -103,26 +83,21 @@ fn note() -> io::Result<PathBuf> {
     Ok(directory.join(format!("compute-health-{}", settings::instance())))
 }
 
-fn taken(pid: i32, user: u32) -> String {
-    format!("the checker's socket is taken by process {pid} of user {user}: end it")
-}
-
-/// Starts the checker, which outlives this process, where none runs.
+/// Starts the checker, which outlives this process, where none answers.
 fn launch() -> Ended {
-    if let Answer::Said(..) = ask("monitor", ANSWERED) {
-        return (SUCCESS, String::new());
+    match ask("monitor") {
+        Answer::Said(..) => return (SUCCESS, String::new()),
+        Answer::Silent(pid) => end(pid),
+        Answer::Nobody | Answer::Foreign(_) => {}
     }
-    let mut command = Command::new("/proc/self/exe");
-    command.arg(WATCH).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = match command.spawn() {
-        Ok(child) => child,
-        Err(error) => return (FAILED, format!("the checker cannot be started: {error}")),
+    let Ok(mut child) = tools::own(&[WATCH]).spawn() else {
+        return (FAILED, "no process can be started".to_owned());
     };
     let begun = Instant::now();
     while begun.elapsed() < STARTED {
-        match ask("monitor", ANSWERED) {
+        match ask("monitor") {
             Answer::Said(..) => return (SUCCESS, String::new()),
-            Answer::Foreign(peer) => return (FAILED, taken(peer.pid(), peer.uid())),
+            Answer::Foreign(who) => return (FAILED, who),
             Answer::Nobody | Answer::Silent(_) => std::thread::sleep(Duration::from_millis(20)),
         }
         if let Ok(Some(status)) = child.try_wait() {
@@ -134,32 +109,23 @@ fn launch() -> Ended {
 
 /// Only the checker's own word that this host may be fenced fails. All else is shown, and nobody is fenced for it.
 fn monitor() -> Ended {
-    match ask("monitor", ANSWERED) {
+    match ask("monitor") {
         Answer::Said(code, text) => (code, text),
-        Answer::Nobody | Answer::Foreign(_) if !note().is_ok_and(|note| note.exists()) => {
-            (NOT_RUNNING, String::new())
-        }
-        Answer::Nobody => match launch() {
-            (SUCCESS, _) => (DEGRADED, "the checker had ended and was started again".to_owned()),
+        _ if !note().is_ok_and(|note| note.exists()) => (NOT_RUNNING, String::new()),
+        Answer::Foreign(who) => (DEGRADED, who),
+        Answer::Nobody | Answer::Silent(_) => match launch() {
+            (SUCCESS, _) => (DEGRADED, "the checker was gone or hung, and was started again".to_owned()),
             (_, said) => (DEGRADED, said),
         },
-        Answer::Foreign(peer) => (DEGRADED, taken(peer.pid(), peer.uid())),
-        Answer::Silent(peer) => (DEGRADED, format!("the checker (process {}) does not answer", peer.pid())),
     }
 }
 
 /// Never fails: a stop that fails has its host fenced.
 fn stop() -> Ended {
-    match ask("stop", STOPPED) {
-        Answer::Silent(peer) => end(peer.pid()),
-        Answer::Nobody | Answer::Foreign(_) | Answer::Said(..) => {}
+    if let Answer::Silent(pid) = ask("stop") {
+        end(pid);
     }
-    let begun = Instant::now();
-    while begun.elapsed() < ANSWERED
-        && matches!(ask("monitor", ANSWERED), Answer::Said(..) | Answer::Silent(_))
-    {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let _it_may_never_have_started = note().and_then(fs::remove_file);
     (SUCCESS, String::new())
 }
 

@@ -6,14 +6,14 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Stdio, id};
 use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, SpliceFFlags, fcntl, splice};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::unistd::{pipe, pivot_root};
+use nix::unistd::{chdir, pipe, pivot_root};
 
 use crate::settings::program;
 
@@ -25,11 +25,12 @@ pub(crate) const BECOME: &str = "become";
 pub(crate) const ATTRD_UPDATER: &str = "attrd_updater";
 pub(crate) const STONITH_ADMIN: &str = "stonith_admin";
 
+/// This program, wherever its file is.
+pub(crate) const OWN: &str = "/proc/self/exe";
 /// Where they are gathered; on no disk, and seen by the child alone.
 const ROOM: &str = "/run/compute-health";
 /// What they read beside their libraries, where it is there.
-const FILES: [&str; 5] =
-    ["/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/ld.so.cache", "/etc/sysconfig/pacemaker"];
+const FILES: [&str; 4] = ["/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/ld.so.cache"];
 /// They answer in a twentieth of a second.
 const LIMIT: Duration = Duration::from_secs(8);
 
@@ -53,10 +54,7 @@ impl Tools {
         let path = program(name).ok_or(io::ErrorKind::NotFound)?;
         let mut command = match &self.held {
             Some(held) => {
-                let mut command = Command::new("/proc/self/exe");
-                let mounts = format!("/proc/{}/fd/{}", std::process::id(), held.as_raw_fd());
-                command.arg(BECOME).arg(mounts).arg(path);
-                command
+                own(&[BECOME, &format!("/proc/{}/fd/{}", id(), held.as_raw_fd()), &path.to_string_lossy()])
             }
             None => Command::new(path),
         };
@@ -65,6 +63,13 @@ impl Tools {
         command.stdin(Stdio::null()).stdout(printed.try_clone()?).stderr(Stdio::null());
         Ok(Job { child: command.spawn()?, printed, begun: Instant::now() })
     }
+}
+
+/// A child that is this program with other words, and has nothing of its parent's but the environment.
+pub(crate) fn own(words: &[&str]) -> Command {
+    let mut command = Command::new(OWN);
+    command.args(words).current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
 }
 
 /// A program that runs.
@@ -90,16 +95,14 @@ impl Job {
     }
 
     fn text(&mut self) -> io::Result<String> {
-        let mut text = String::new();
         self.printed.rewind()?;
-        self.printed.read_to_string(&mut text)?;
-        Ok(text)
+        io::read_to_string(&self.printed)
     }
 }
 
 /// Keeps the pages of this program's file in memory: those that are in a pipe are not given back.
 fn own_pages() -> io::Result<[OwnedFd; 2]> {
-    let file = File::open("/proc/self/exe")?;
+    let file = File::open(OWN)?;
     let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
     let (reader, writer) = pipe()?;
     let size = length.next_multiple_of(4096).try_into().map_err(io::Error::other)?;
@@ -117,9 +120,7 @@ fn own_pages() -> io::Result<[OwnedFd; 2]> {
 
 /// Has a child gather the programs, and takes hold of its mounts.
 fn held() -> io::Result<File> {
-    let mut command = Command::new("/proc/self/exe");
-    command.arg(HOLD).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn()?;
+    let mut child = own(&[HOLD]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let mut said = [0];
     let ready = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?.read_exact(&mut said);
     let mounts = File::open(format!("/proc/{}/ns/mnt", child.id()));
@@ -147,11 +148,10 @@ pub(crate) fn gather() -> io::Result<()> {
         fs::create_dir_all(&there)?;
         mount(Some(place), &there, none, MsFlags::MS_BIND | how, none)?;
     }
-    std::env::set_current_dir(ROOM)?;
+    chdir(ROOM)?;
     pivot_root(".", ".")?;
     umount2(".", MntFlags::MNT_DETACH)?;
-    io::stdout().write_all(b".")?;
-    io::stdout().flush()?;
+    io::stdout().write_all(b"\n")?;
     io::stdin().read_to_end(&mut Vec::new()).map(drop)
 }
 

@@ -1,19 +1,19 @@
 //! The resident checker: looks at everything, publishes and counts, and answers the agent over a socket that is in memory alone.
 
+use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
-use std::time::{Duration, Instant};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{UnixCredentials, getsockopt, sockopt::PeerCredentials};
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 
 use crate::checks::Check;
 use crate::limit::{self, OK, Verdict, Words};
 use crate::settings::{self, Settings};
-use crate::tools::{self, ATTRD_UPDATER, Job, STONITH_ADMIN, Tools};
+use crate::tools::{self, ATTRD_UPDATER, Job, OWN, STONITH_ADMIN, Tools};
 
 /// The attribute by which hosts hear of each other.
 const ATTRIBUTE: &str = "host-health";
@@ -21,6 +21,10 @@ const ATTRIBUTE: &str = "host-health";
 const AGAIN: Duration = Duration::from_secs(300);
 /// How long hosts' words may be on their way.
 const ON_THE_WAY: Duration = Duration::from_secs(3);
+/// What the resident checker is started with.
+pub(crate) const WATCH: &str = "watch";
+/// The question that ends it.
+pub(crate) const STOP: &str = "stop";
 /// Exit codes of the OCF standard.
 pub(crate) const SUCCESS: u8 = 0;
 pub(crate) const FAILED: u8 = 1;
@@ -31,10 +35,10 @@ pub(crate) const DEGRADED: u8 = 190;
 pub(crate) enum Answer {
     /// No checker runs.
     Nobody,
-    /// The socket's name is taken by somebody else.
-    Foreign(UnixCredentials),
-    /// The checker does not answer.
-    Silent(UnixCredentials),
+    /// The socket's name is taken by somebody else; who that is.
+    Foreign(String),
+    /// The checker with this process id does not answer.
+    Silent(i32),
     /// The checker says this, with an exit code.
     Said(u8, String),
 }
@@ -43,22 +47,26 @@ fn address() -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("compute-health/{}", settings::instance()))
 }
 
-/// Asks the checker, for as long.
-pub(crate) fn ask(word: &str, limit: Duration) -> Answer {
-    let Ok(mut stream) = address().and_then(|at| UnixStream::connect_addr(&at)) else {
-        return Answer::Nobody;
-    };
+/// Asks the checker, which answers in milliseconds, and needs seconds to stop where the disk hangs.
+pub(crate) fn ask(word: &str) -> Answer {
+    let connected = address().and_then(|at| UnixStream::connect_addr(&at));
+    let Ok(mut stream) = connected else { return Answer::Nobody };
     let Ok(peer) = getsockopt(&stream, PeerCredentials) else { return Answer::Nobody };
-    if peer.uid() != 0 {
-        return Answer::Foreign(peer);
+    let line = fs::read(format!("/proc/{}/cmdline", peer.pid())).unwrap_or_default();
+    if peer.uid() != 0 || line != format!("{OWN}\0{WATCH}\0").as_bytes() {
+        let (pid, user) = (peer.pid(), peer.uid());
+        return Answer::Foreign(format!(
+            "the checker's socket is taken by process {pid} of user {user}: end it"
+        ));
     }
     let mut said = String::new();
+    let limit = Duration::from_secs(if word == STOP { 10 } else { 3 });
     let asked = stream.set_read_timeout(Some(limit)).and_then(|()| stream.write_all(word.as_bytes()));
     let answered = asked.and_then(|()| stream.read_to_string(&mut said));
     let answer = said.split_once(' ').and_then(|(code, text)| Some((code.parse().ok()?, text.to_owned())));
     match (answered, answer) {
         (Ok(_), Some((code, text))) => Answer::Said(code, text),
-        _ => Answer::Silent(peer),
+        _ => Answer::Silent(peer.pid()),
     }
 }
 
@@ -87,8 +95,9 @@ struct Watcher {
 /// Runs until it is told to stop.
 ///
 /// # Errors
-/// Its name is taken.
-pub(crate) fn run(settings: Settings) -> io::Result<()> {
+/// Its name is taken, or a parameter is wrong.
+pub(crate) fn run() -> io::Result<()> {
+    let settings = Settings::read().map_err(io::Error::other)?;
     let _there_is_none_already = nix::unistd::setsid();
     std::env::set_current_dir("/")?;
     let listener = UnixListener::bind_addr(&address()?)?;
@@ -102,10 +111,8 @@ pub(crate) fn run(settings: Settings) -> io::Result<()> {
         watcher.step(Instant::now());
         let mut wanted = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
         let asked = poll(&mut wanted, watcher.pause(Instant::now())).is_ok_and(|ready| ready > 0);
-        if asked
-            && let Ok((stream, _)) = listener.accept()
-            && watcher.answer(stream).is_ok_and(|stop| stop)
-        {
+        let stream = if asked { listener.accept().ok() } else { None };
+        if stream.is_some_and(|(stream, _)| watcher.answer(stream).is_ok_and(|stop| stop)) {
             return Ok(());
         }
     }
@@ -123,7 +130,7 @@ impl Watcher {
             self.due.0 = now + self.settings.interval;
             self.checks.iter_mut().for_each(|check| check.begin(&self.settings.host, now));
         }
-        if !self.checks.iter().any(|check| check.counts(now) && check.was_good()) {
+        if !self.fails_newly(now) {
             self.verdict = None;
         }
         self.proceed(now);
@@ -165,7 +172,11 @@ impl Watcher {
     /// A host that fails counts the others once those with the same cause have had the time to say so.
     fn is_to_judge(&self, now: Instant) -> bool {
         let settled = now.duration_since(self.word.1) >= self.settings.interval + ON_THE_WAY;
-        settled && self.checks.iter().any(|check| check.counts(now) && check.was_good())
+        settled && self.fails_newly(now)
+    }
+
+    fn fails_newly(&self, now: Instant) -> bool {
+        self.checks.iter().any(|check| check.counts(now) && check.was_good)
     }
 
     fn begin(&mut self, task: Task) {
@@ -217,7 +228,7 @@ impl Watcher {
         stream.set_read_timeout(Some(Duration::from_millis(200)))?;
         let mut word = [0; 8];
         let length = stream.read(&mut word)?;
-        if &word[..length] == b"stop" {
+        if &word[..length] == STOP.as_bytes() {
             self.retract();
             stream.write_all(b"0 stopped")?;
             return Ok(true);
@@ -238,21 +249,16 @@ impl Watcher {
     /// What the monitor says.
     fn says(&self, now: Instant) -> (u8, String) {
         let failed = self.checks.iter().filter(|check| check.counts(now));
-        let (new, old): (Vec<&Check>, Vec<&Check>) = failed.partition(|check| check.was_good());
+        let (new, old): (Vec<&Check>, Vec<&Check>) = failed.partition(|check| check.was_good);
         let texts = |all: &[&Check]| all.iter().map(|check| check.text(now)).collect::<Vec<_>>().join(", ");
-        let Some(verdict) = self.verdict.as_ref().filter(|_| !new.is_empty()) else {
-            return match (new.is_empty(), old.is_empty()) {
-                (true, true) => (SUCCESS, String::new()),
-                (true, false) => {
-                    (DEGRADED, format!("{}, since the checker began; it is not fenced", texts(&old)))
-                }
-                (false, _) => (DEGRADED, format!("{}; the other hosts are being asked", texts(&new))),
-            };
+        let because = match &self.verdict {
+            _ if new.is_empty() && old.is_empty() => return (SUCCESS, String::new()),
+            _ if new.is_empty() => "it did when the checker began; none is fenced",
+            None => "the other hosts are being asked",
+            Some(Verdict::Fence) if self.settings.fences => return (FAILED, texts(&new)),
+            Some(Verdict::Fence) => "it would be fenced (reaction=observe)",
+            Some(Verdict::Hold(reason)) => reason,
         };
-        match verdict {
-            Verdict::Fence if self.settings.fences => (FAILED, texts(&new)),
-            Verdict::Fence => (DEGRADED, format!("{}; it would be fenced (reaction=observe)", texts(&new))),
-            Verdict::Hold(reason) => (DEGRADED, format!("{}; {reason}", texts(&new))),
-        }
+        (DEGRADED, format!("{}; {because}", texts(if new.is_empty() { &old } else { &new })))
     }
 }
