@@ -19,7 +19,7 @@ use crate::settings::program;
 
 /// What the words of a child begin with that holds the programs until it may end.
 pub(crate) const HOLD: &str = "hold";
-/// The same of a child that becomes a held program.
+/// The same of a child that becomes one of them.
 pub(crate) const BECOME: &str = "become";
 /// The programs.
 pub(crate) const ATTRD_UPDATER: &str = "attrd_updater";
@@ -37,30 +37,30 @@ const LIMIT: Duration = Duration::from_secs(8);
 /// The held programs.
 #[derive(Debug)]
 pub(crate) struct Tools {
-    /// The mounts in which they lie; without them they run from the disk.
-    held: Option<File>,
-    /// This program's pages.
-    _own: Option<[OwnedFd; 2]>,
+    /// The way to the mounts in which they lie; empty where they run from the disk.
+    mounts: String,
+    /// Keeps those mounts, and this program's pages.
+    _kept: (Option<File>, Option<[OwnedFd; 2]>),
+    /// Where they are: nobody asks the disk for it again.
+    paths: [Option<PathBuf>; 2],
 }
 
 impl Tools {
     /// Holds what can be held. What cannot is run from the disk: while that hangs nothing is counted, and nobody fenced.
     pub(crate) fn hold() -> Self {
-        Self { held: held().ok(), _own: own_pages().ok() }
+        let held = held().ok();
+        let mounts = held.as_ref().map(|held| format!("/proc/{}/fd/{}", id(), held.as_raw_fd()));
+        let paths = [ATTRD_UPDATER, STONITH_ADMIN].map(program);
+        Self { mounts: mounts.unwrap_or_default(), _kept: (held, own_pages().ok()), paths }
     }
 
     /// Starts a program.
     pub(crate) fn start(&self, name: &str, arguments: &[&str]) -> io::Result<Job> {
-        let path = program(name).ok_or(io::ErrorKind::NotFound)?;
-        let mut command = match &self.held {
-            Some(held) => {
-                own(&[BECOME, &format!("/proc/{}/fd/{}", id(), held.as_raw_fd()), &path.to_string_lossy()])
-            }
-            None => Command::new(path),
-        };
+        let path =
+            self.paths.iter().flatten().find(|path| path.ends_with(name)).ok_or(io::ErrorKind::NotFound)?;
         let printed = File::from(memfd_create("printed", MFdFlags::MFD_CLOEXEC)?);
-        command.args(arguments).env("TZ", "UTC").current_dir("/");
-        command.stdin(Stdio::null()).stdout(printed.try_clone()?).stderr(Stdio::null());
+        let mut command = own(&[BECOME, &self.mounts, &path.to_string_lossy()]);
+        command.args(arguments).env("TZ", "UTC").stdout(printed.try_clone()?);
         Ok(Job { child: command.spawn()?, printed, begun: Instant::now() })
     }
 }
@@ -155,10 +155,11 @@ pub(crate) fn gather() -> io::Result<()> {
     io::stdin().read_to_end(&mut Vec::new()).map(drop)
 }
 
-/// In the child: becomes a held program.
+/// In the child, so that no disk keeps the checker waiting: becomes a program.
 pub(crate) fn become_held(words: &[String]) -> io::Error {
     let [mounts, path, arguments @ ..] = words else { return io::ErrorKind::InvalidInput.into() };
-    let entered = File::open(mounts).and_then(|mounts| Ok(setns(mounts, CloneFlags::CLONE_NEWNS)?));
+    let enter = || Ok(setns(File::open(mounts)?, CloneFlags::CLONE_NEWNS)?);
+    let entered = if mounts.is_empty() { Ok(()) } else { enter() };
     entered.err().unwrap_or_else(|| Command::new(path).args(arguments).exec())
 }
 

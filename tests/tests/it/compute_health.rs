@@ -1,0 +1,310 @@
+//! The agent for compute hosts with disks that hang, links without carrier and other hosts that say what a test wants. No cluster is
+//! needed: Pacemaker's two programs are a small one here, built by the C compiler so that it is held in memory as they are.
+
+use std::fs;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+use tests::installed::{self, source};
+use tests::lab::wait;
+use tests::programs::built;
+use tests::trials::Group;
+
+/// Its tests, and why they cannot run here, if they cannot.
+pub(crate) fn group() -> Group {
+    let tests = tests::trials![
+        its_description_fits_every_schema,
+        ocf_tester_is_content_with_it,
+        a_host_that_fails_alone_may_be_fenced,
+        what_is_only_observed_is_shown,
+        a_disk_that_hangs_is_looked_at_once,
+        it_answers_while_the_root_disk_reads_nothing,
+        a_slow_disk_and_a_link_that_flaps_are_well,
+        a_checker_that_is_gone_is_no_reason_to_fence,
+    ];
+    let needs = ["cc", "ocf-tester", "xmllint", "fsfreeze", "mkfs.ext4", "losetup", "ip", "setpriv"];
+    Group { cannot: installed::lacks_root().or_else(|| installed::cannot(&needs)), tests }
+}
+
+/// What all say is in files: `word` is this host's, `others` are lines of the other hosts, `history` is the fencer's.
+const TOOL: &str = r#"#include <stdio.h>
+#include <string.h>
+static int show(const char *path) {
+    FILE *file = fopen(path, "r");
+    int c;
+    if (!file) return 1;
+    while ((c = getc(file)) != EOF) putchar(c);
+    return 0;
+}
+int main(int count, char **words) {
+    if (!strcmp(words[1], "--history")) return show(ROOM "/history");
+    if (!strcmp(words[3], "-Q")) return show(ROOM "/word") || show(ROOM "/others");
+    FILE *file = fopen(ROOM "/word", "w");
+    if (!file) return 1;
+    if (!strcmp(words[3], "-U")) fprintf(file, "name=\"host-health\" host=\"compute1\" value=\"%s\"\n", words[4]);
+    return fclose(file);
+}
+"#;
+const WELL: &str = "name=\"host-health\" host=\"compute2\" value=\"ok\"\n";
+const LIMIT: Duration = Duration::from_secs(60);
+const DEGRADED: i32 = 190;
+const NOT_RUNNING: i32 = 7;
+
+/// A host with the agent and a disk.
+struct Host {
+    room: TempDir,
+    parameters: Vec<(String, String)>,
+    /// Where the agent and its tools are.
+    bin: PathBuf,
+    /// A control group whose processes wait for the disk.
+    group: PathBuf,
+}
+
+impl Host {
+    fn new(parameters: &[(&str, &str)]) -> Self {
+        let room = tempfile::Builder::new().prefix("compute-health-").tempdir_in("/dev/shm").unwrap();
+        let all = [("interval", "1"), ("directories_for", "3"), ("links_for", "3"), ("reaction", "fence")];
+        let all = all.iter().chain(parameters).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let name = room.path().file_name().unwrap().to_str().unwrap().to_owned();
+        let host = Self {
+            bin: room.path().join("disk/bin"),
+            group: Path::new("/sys/fs/cgroup/blkio").join(name),
+            parameters: all.collect(),
+            room,
+        };
+        host.run("truncate --size 16M image; mkfs.ext4 -q image; mkdir disk; mount -o loop image disk; mkdir disk/bin disk/dir");
+        fs::copy(built("compute-health").unwrap(), host.bin.join("compute-health")).unwrap();
+        fs::write(host.path("tool.c"), TOOL).unwrap();
+        host.run("cc -DROOM=\"\\\"$PWD\\\"\" -o disk/bin/attrd_updater tool.c; cp disk/bin/attrd_updater disk/bin/stonith_admin; sync");
+        host.others(WELL);
+        host.write("history", "<status code=\"0\" message=\"OK\"/>");
+        host
+    }
+
+    fn started(parameters: &[(&str, &str)]) -> Self {
+        let host = Self::new(parameters);
+        assert_eq!(host.call("start"), (0, String::new()));
+        host.until(|said| said.0 == 0);
+        wait::until("its first word", LIMIT, || Ok(host.path("word").exists().then_some(()))).unwrap();
+        host
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.room.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn others(&self, lines: &str) {
+        self.write("others", lines);
+    }
+
+    fn run(&self, script: &str) {
+        let done = Command::new("sh").args(["-ec", script]).current_dir(self.room.path()).status().unwrap();
+        assert!(done.success(), "{script}");
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.bin.display());
+        let directory = self.path("disk/dir").display().to_string();
+        command.env("PATH", path).env("OCF_RESOURCE_INSTANCE", self.room.path().file_name().unwrap());
+        command.env("OCF_RESKEY_directories", directory).env("OCF_RESKEY_CRM_meta_on_node", "compute1");
+        command.envs(self.parameters.iter().map(|(name, value)| (format!("OCF_RESKEY_{name}"), value)));
+        command.env("HA_RSCTMP", self.room.path());
+        command
+    }
+
+    /// Calls the agent, from the control group where there is one. One that waits for a disk would be ended, with 124.
+    fn call(&self, action: &str) -> (i32, String) {
+        let enter = "[ ! -d $0 ] || echo $$ >$0/cgroup.procs; exec timeout 20 \"$@\"";
+        let mut command = self.command("sh");
+        command.args(["-c", enter]).arg(&self.group).arg(self.bin.join("compute-health")).arg(action);
+        let said = command.stdin(Stdio::null()).output().unwrap();
+        (said.status.code().unwrap(), String::from_utf8(said.stderr).unwrap())
+    }
+
+    #[track_caller]
+    fn until(&self, wanted: impl Fn(&(i32, String)) -> bool) {
+        let mut said = (0, String::new());
+        let seen = wait::until("what it says", LIMIT, || {
+            said = self.call("monitor");
+            Ok(wanted(&said).then_some(()))
+        });
+        seen.unwrap_or_else(|error| panic!("{said:?}: {error:#}"));
+    }
+
+    #[track_caller]
+    fn until_says(&self, code: i32, text: &str) {
+        self.until(|said| said.0 == code && said.1.contains(text));
+    }
+
+    /// The processes of this host's agent that have such words.
+    fn processes(&self, word: &str) -> Vec<Pid> {
+        let own =
+            format!("OCF_RESOURCE_INSTANCE={}\0", self.room.path().file_name().unwrap().to_str().unwrap());
+        let is_own = |pid: &i32| {
+            let read = |what| {
+                String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default())
+                    .into_owned()
+            };
+            let line = read("cmdline");
+            line.starts_with(&format!("/proc/self/exe\0{word}\0"))
+                && (read("environ").contains(&own) || line.contains(self.room.path().to_str().unwrap()))
+        };
+        let all = fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+        all.filter(is_own).map(Pid::from_raw).collect()
+    }
+
+    /// From now on what the agent starts waits for the disk, as this says.
+    fn throttle(&self, what: &str, to: &str) {
+        fs::create_dir_all(&self.group).unwrap();
+        let said = Command::new("findmnt").args(["-no", "MAJ:MIN"]).arg(self.path("disk")).output().unwrap();
+        let device = String::from_utf8(said.stdout).unwrap();
+        for pid in self.processes("watch") {
+            fs::write(self.group.join("cgroup.procs"), pid.to_string()).unwrap();
+        }
+        fs::write(self.group.join(format!("blkio.throttle.{what}")), format!("{} {to}", device.trim()))
+            .unwrap();
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let script = "fsfreeze --unfreeze disk 2>/dev/null; for file in $0/blkio.throttle.*_device; do
+            echo $(findmnt -no MAJ:MIN disk) 0 >$file; done 2>/dev/null; :";
+        let _where_it_was_throttled =
+            Command::new("sh").args(["-c", script]).arg(&self.group).current_dir(self.room.path()).status();
+        let _it_may_not_run = self.call("stop");
+        self.processes("watch").into_iter().for_each(|pid| drop(kill(pid, Signal::SIGKILL)));
+        let _ = Command::new("umount").arg("--lazy").arg(self.path("disk")).status();
+        let _ = fs::remove_dir(&self.group);
+    }
+}
+
+/// S1-32: as the other agent's.
+fn its_description_fits_every_schema() {
+    let strict = source("tests/data/ocf-1.1-strict.rng");
+    for check in [&["--valid"][..], &["--nowarning", "--relaxng", strict.to_str().unwrap()]] {
+        let valid = |text: &str| {
+            let room = TempDir::new().unwrap();
+            fs::write(room.path().join("meta-data.xml"), text).unwrap();
+            let mut lint = Command::new("xmllint");
+            lint.arg("--noout").args(check).arg(room.path().join("meta-data.xml"));
+            lint.args(["--path", "/usr/share/resource-agents"]).output().unwrap()
+        };
+        let said = Command::new(built("compute-health").unwrap()).arg("meta-data").output().unwrap();
+        let text = String::from_utf8(said.stdout).unwrap();
+        let good = valid(&text);
+        assert!(good.status.success(), "{check:?}: {}", String::from_utf8_lossy(&good.stderr));
+        assert!(!valid(&text.replace("<version>1.1</version>", "<vers/>")).status.success(), "{check:?}");
+    }
+}
+
+fn ocf_tester_is_content_with_it() {
+    let host = Host::new(&[]);
+    let judge = |directory: &str| {
+        let mut command = host.command("ocf-tester");
+        let given = format!("directories={directory}");
+        command.args(["-n", "health", "-o", &given]).arg(host.bin.join("compute-health")).output().unwrap()
+    };
+    let good = judge("/tmp");
+    assert!(good.status.success(), "{}", String::from_utf8_lossy(&good.stdout));
+    assert!(!judge("no-path").status.success());
+}
+
+/// A common cause, a second host within an hour, and what cannot be known fence nobody. S1-46
+fn a_host_that_fails_alone_may_be_fenced() {
+    let host = Host::started(&[]);
+    host.others(&WELL.replace("ok", "directory /var/lib/nova/instances"));
+    host.run("mount -o remount,ro disk");
+    host.until_says(DEGRADED, "2 of 2 hosts fail the same check: a common cause; none is fenced");
+    fs::remove_file(host.path("others")).unwrap();
+    host.until_says(DEGRADED, "what the other hosts say is not known");
+    host.others(WELL);
+    host.until_says(1, "Read-only file system");
+    let event = "<fence_event action=\"off\" target=\"compute3\" status=\"pending\"/>";
+    host.write("history", &format!("{event}<status code=\"0\"/>"));
+    host.until_says(DEGRADED, "1 of 2 hosts fenced within an hour");
+    host.run("mount -o remount,rw disk");
+    host.until_says(0, "");
+    // Fenced and back, it fails from the beginning: nothing new.
+    host.write("history", "<status code=\"0\"/>");
+    host.run("mount -o remount,ro disk");
+    host.until_says(1, "Read-only");
+    assert_eq!((host.call("stop").0, host.call("monitor").0, host.call("start").0), (0, NOT_RUNNING, 0));
+    host.until_says(DEGRADED, "it did when the checker began; none is fenced");
+}
+
+fn what_is_only_observed_is_shown() {
+    let host = Host::started(&[("reaction", "observe")]);
+    host.run("umount disk/nothing 2>/dev/null || mv disk/dir disk/gone");
+    host.until_says(DEGRADED, "it would be fenced (reaction=observe)");
+}
+
+/// The broken variant looks again at each interval: each look would stay in the kernel.
+fn a_disk_that_hangs_is_looked_at_once() {
+    let host = Host::started(&[]);
+    host.run("fsfreeze --freeze disk");
+    host.until_says(1, "has not answered for");
+    assert_eq!(host.processes("check").len(), 1);
+    host.run("fsfreeze --unfreeze disk");
+    host.until_says(0, "");
+}
+
+/// The agent and its tools lie on that disk, and nothing of it is in the cache that memory does not hold: it is counted all the same.
+fn it_answers_while_the_root_disk_reads_nothing() {
+    let host = Host::started(&[]);
+    host.throttle("read_bps_device", "1");
+    host.run("sync; echo 3 >/proc/sys/vm/drop_caches");
+    host.until_says(1, "disk/dir");
+}
+
+/// A flush takes seconds; and a link is away for less than its time.
+fn a_slow_disk_and_a_link_that_flaps_are_well() {
+    let host = Host::new(&[("directories_for", "20"), ("links", "nha-flaps"), ("links_for", "20")]);
+    let _of_a_run_before =
+        Command::new("ip").args(["link", "delete", "nha-flaps"]).stderr(Stdio::null()).status();
+    host.run("ip link add nha-flaps type veth peer name nha-flaps-peer; ip link set nha-flaps up; ip link set nha-flaps-peer up");
+    host.throttle("write_iops_device", "1");
+    assert_eq!(host.call("start").0, 0);
+    let written =
+        || fs::metadata(host.path("disk/dir/.compute-health.compute1")).and_then(|file| file.modified()).ok();
+    for state in ["up", "down", "up"] {
+        host.run(&format!("ip link set nha-flaps-peer {state}"));
+        let last = written();
+        wait::until("a slow flush", LIMIT, || Ok((written() > last).then_some(()))).unwrap();
+        assert_eq!(host.call("monitor").0, 0);
+    }
+    host.run("ip link delete nha-flaps");
+    host.until_says(1, "nha-flaps has failed");
+}
+
+/// Killed, stopped, or with its name taken: shown, and no reason to fence. S1-46
+fn a_checker_that_is_gone_is_no_reason_to_fence() {
+    let host = Host::started(&[]);
+    for signal in [Signal::SIGKILL, Signal::SIGSTOP] {
+        kill(host.processes("watch")[0], signal).unwrap();
+        host.until_says(DEGRADED, "was started again");
+        host.until_says(0, "");
+    }
+    kill(host.processes("watch")[0], Signal::SIGKILL).unwrap();
+    let name = format!("compute-health/{}", host.room.path().file_name().unwrap().to_str().unwrap());
+    let taken = wait::until("the name", LIMIT, || {
+        Ok(UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?).ok())
+    });
+    host.until_says(DEGRADED, "the checker's socket is taken by process");
+    assert_eq!(host.call("start").0, 1);
+    drop(taken);
+    host.until_says(0, "");
+}
