@@ -253,9 +253,9 @@ impl Watcher {
         let texts = |all: &[&Check]| all.iter().map(|check| check.text(now)).collect::<Vec<_>>().join(", ");
         let because = match &self.verdict {
             _ if new.is_empty() && old.is_empty() => return (SUCCESS, String::new()),
-            // Pacemaker keeps the first reason that it hears: the others are being asked.
-            None if !new.is_empty() => return (SUCCESS, String::new()),
             _ if new.is_empty() => "it did when the checker began; none is fenced",
+            // The others are being asked, and Pacemaker keeps the first reason that it hears.
+            None => return (SUCCESS, String::new()),
             Some(Verdict::Fence) if self.settings.fences => return (FAILED, texts(&new)),
             Some(Verdict::Fence) => "it would be fenced (reaction=observe)",
             Some(Verdict::Hold(reason)) => reason,
