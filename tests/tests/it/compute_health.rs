@@ -4,12 +4,13 @@
 use std::fs;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::symlink;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 use tests::installed::{self, source};
@@ -22,7 +23,6 @@ pub(crate) fn group() -> Group {
     let tests = tests::trials![
         ocf_tester_is_content_with_it,
         a_host_that_fails_alone_may_be_fenced,
-        what_is_only_observed_is_shown,
         a_disk_that_hangs_is_looked_at_once,
         it_answers_while_the_root_disk_reads_nothing,
         a_slow_disk_and_a_link_that_flaps_are_well,
@@ -36,17 +36,14 @@ pub(crate) fn group() -> Group {
 const TOOL: &str = r#"#include <stdio.h>
 #include <string.h>
 static int show(const char *path) {
-    FILE *file = fopen(path, "r");
-    int c;
-    if (!file) return 1;
-    while ((c = getc(file)) != EOF) putchar(c);
-    return 0;
+    FILE *file = fopen(path, "r"); int c;
+    while (file && (c = getc(file)) != EOF) putchar(c);
+    return !file;
 }
 int main(int count, char **words) {
     if (!strcmp(words[1], "--history")) return show(ROOM "/history");
     if (!strcmp(words[3], "-Q")) return show(ROOM "/word") || show(ROOM "/others");
     FILE *file = fopen(ROOM "/word", "w");
-    if (!file) return 1;
     if (!strcmp(words[3], "-U")) fprintf(file, "name=\"host-health\" host=\"compute1\" value=\"%s\"\n", words[4]);
     return fclose(file);
 }
@@ -54,7 +51,6 @@ int main(int count, char **words) {
 const WELL: &str = "name=\"host-health\" host=\"compute2\" value=\"ok\"\n";
 const LIMIT: Duration = Duration::from_secs(60);
 const DEGRADED: i32 = 190;
-const NOT_RUNNING: i32 = 7;
 
 /// A host with the agent and a disk.
 struct Host {
@@ -88,7 +84,7 @@ impl Host {
         fs::copy(built("compute-health").unwrap(), host.bin.join("compute-health")).unwrap();
         fs::write(host.path("tool.c"), TOOL).unwrap();
         host.run("cc -DROOM=\"\\\"$PWD\\\"\" -o disk/bin/attrd_updater tool.c; cp disk/bin/attrd_updater disk/bin/stonith_admin; sync");
-        host.others(WELL);
+        host.write("others", WELL);
         host.write("history", "<status code=\"0\" message=\"OK\"/>");
         host
     }
@@ -96,7 +92,7 @@ impl Host {
     fn started(parameters: &[(&str, &str)]) -> Self {
         let host = Self::new(parameters);
         assert_eq!(host.call("start"), (0, String::new()));
-        host.until(|said| said.0 == 0);
+        host.until(0, "");
         wait::until("its first word", LIMIT, || Ok(host.path("word").exists().then_some(()))).unwrap();
         host
     }
@@ -107,10 +103,6 @@ impl Host {
 
     fn write(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).unwrap();
-    }
-
-    fn others(&self, lines: &str) {
-        self.write("others", lines);
     }
 
     fn run(&self, script: &str) {
@@ -138,50 +130,35 @@ impl Host {
         (said.status.code().unwrap(), String::from_utf8(said.stderr).unwrap())
     }
 
+    /// Until its monitor ends so.
     #[track_caller]
-    fn until(&self, wanted: impl Fn(&(i32, String)) -> bool) {
+    fn until(&self, code: i32, text: &str) {
         let mut said = (0, String::new());
         let seen = wait::until("what it says", LIMIT, || {
             said = self.call("monitor");
-            Ok(wanted(&said).then_some(()))
+            Ok((said.0 == code && said.1.contains(text)).then_some(()))
         });
         seen.unwrap_or_else(|error| panic!("{said:?}: {error:#}"));
     }
 
-    #[track_caller]
-    fn until_says(&self, code: i32, text: &str) {
-        self.until(|said| said.0 == code && said.1.contains(text));
+    fn address(&self) -> SocketAddr {
+        let instance = self.room.path().file_name().unwrap().to_str().unwrap();
+        SocketAddr::from_abstract_name(format!("compute-health/{instance}")).unwrap()
     }
 
-    /// The processes of this host's agent that have such words.
-    fn processes(&self, word: &str) -> Vec<Pid> {
-        let own =
-            format!("OCF_RESOURCE_INSTANCE={}\0", self.room.path().file_name().unwrap().to_str().unwrap());
-        let is_own = |pid: &i32| {
-            let read = |what| {
-                String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default())
-                    .into_owned()
-            };
-            let line = read("cmdline");
-            line.starts_with(&format!("/proc/self/exe\0{word}\0"))
-                && (read("environ").contains(&own) || line.contains(self.disk.path().to_str().unwrap()))
-        };
-        let all = fs::read_dir("/proc")
-            .unwrap()
-            .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
-        all.filter(is_own).map(Pid::from_raw).collect()
+    /// The checker, and how many children it has.
+    fn checker(&self) -> (Pid, usize) {
+        let stream = UnixStream::connect_addr(&self.address()).unwrap();
+        let pid = getsockopt(&stream, PeerCredentials).unwrap().pid();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+        (Pid::from_raw(pid), children.split_whitespace().count())
     }
 
     /// From now on what the agent starts waits for the disk, as this says.
     fn throttle(&self, what: &str, to: &str) {
+        let file = self.group.join(format!("blkio.throttle.{what}"));
         fs::create_dir_all(&self.group).unwrap();
-        let said = Command::new("findmnt").args(["-no", "MAJ:MIN"]).arg(self.disk.path()).output().unwrap();
-        let device = String::from_utf8(said.stdout).unwrap();
-        for pid in self.processes("watch") {
-            fs::write(self.group.join("cgroup.procs"), pid.to_string()).unwrap();
-        }
-        fs::write(self.group.join(format!("blkio.throttle.{what}")), format!("{} {to}", device.trim()))
-            .unwrap();
+        self.run(&format!("echo $(findmnt -no MAJ:MIN $(readlink disk)) {to} >{}", file.display()));
     }
 }
 
@@ -192,9 +169,6 @@ impl Drop for Host {
         let _where_it_was_throttled =
             Command::new("sh").args(["-c", script]).arg(&self.group).current_dir(self.room.path()).status();
         let _it_may_not_run = self.call("stop");
-        for pid in self.processes("watch") {
-            let _it_may_be_gone = kill(pid, Signal::SIGKILL);
-        }
         let _ = Command::new("umount").arg("--lazy").arg(self.disk.path()).status();
         let _ = fs::remove_dir(&self.group);
     }
@@ -221,48 +195,43 @@ fn ocf_tester_is_content_with_it() {
 /// A common cause, a second host within an hour, and what cannot be known fence nobody. S1-46
 fn a_host_that_fails_alone_may_be_fenced() {
     let host = Host::started(&[]);
-    host.others(&WELL.replace("ok", "directory /var/lib/nova/instances"));
+    host.write("others", &WELL.replace("ok", "directory /var/lib/nova/instances"));
     host.run("mount -o remount,ro disk");
-    host.until_says(DEGRADED, "2 of 2 hosts fail the same check: a common cause; none is fenced");
+    host.until(DEGRADED, "2 of 2 hosts fail the same check: a common cause; none is fenced");
     fs::remove_file(host.path("others")).unwrap();
-    host.until_says(DEGRADED, "what the other hosts say is not known");
-    host.others(WELL);
-    host.until_says(1, "Read-only file system");
+    host.until(DEGRADED, "what the other hosts say is not known");
+    host.write("others", WELL);
+    host.until(1, "Read-only file system");
     let event = "<fence_event action=\"off\" target=\"compute3\" status=\"pending\"/>";
     host.write("history", &format!("{event}<status code=\"0\"/>"));
-    host.until_says(DEGRADED, "1 of 2 hosts fenced within an hour");
+    host.until(DEGRADED, "1 of 2 hosts fenced within an hour");
     host.run("mount -o remount,rw disk");
-    host.until_says(0, "");
+    host.until(0, "");
     // Fenced and back, it fails from the beginning: nothing new.
     host.write("history", "<status code=\"0\"/>");
     host.run("mount -o remount,ro disk");
-    host.until_says(1, "Read-only");
-    assert_eq!((host.call("stop").0, host.call("monitor").0, host.call("start").0), (0, NOT_RUNNING, 0));
-    host.until_says(DEGRADED, "it did when the checker began; none is fenced");
-}
-
-fn what_is_only_observed_is_shown() {
-    let host = Host::started(&[("reaction", "observe")]);
-    host.run("mv disk/dir disk/gone");
-    host.until_says(DEGRADED, "it would be fenced (reaction=observe)");
+    host.until(1, "Read-only");
+    assert_eq!((host.call("stop").0, host.call("monitor").0, host.call("start").0), (0, 7, 0));
+    host.until(DEGRADED, "it did when the checker began; none is fenced");
 }
 
 /// The broken variant looks again at each interval: each look would stay in the kernel.
 fn a_disk_that_hangs_is_looked_at_once() {
     let host = Host::started(&[]);
     host.run("fsfreeze --freeze disk");
-    host.until_says(1, "has not answered for");
-    assert_eq!(host.processes("check").len(), 1);
+    host.until(1, "has not answered for");
+    assert_eq!(host.checker().1, 1);
     host.run("fsfreeze --unfreeze disk");
-    host.until_says(0, "");
+    host.until(0, "");
 }
 
 /// The agent and its tools lie on that disk, and nothing of it is in the cache that memory does not hold: it is counted all the same.
 fn it_answers_while_the_root_disk_reads_nothing() {
     let host = Host::started(&[]);
     host.throttle("read_bps_device", "1");
+    fs::write(host.group.join("cgroup.procs"), host.checker().0.to_string()).unwrap();
     host.run("sync; echo 3 >/proc/sys/vm/drop_caches");
-    host.until_says(1, "has not answered");
+    host.until(1, "has not answered");
 }
 
 /// A flush takes seconds; and a link is away for less than its time.
@@ -282,24 +251,21 @@ fn a_slow_disk_and_a_link_that_flaps_are_well() {
         assert_eq!(host.call("monitor").0, 0);
     }
     host.run("ip link delete nha-flaps");
-    host.until_says(1, "nha-flaps has failed");
+    host.until(1, "nha-flaps has failed");
 }
 
 /// Killed, stopped, or with its name taken: shown, and no reason to fence. S1-46
 fn a_checker_that_is_gone_is_no_reason_to_fence() {
     let host = Host::started(&[]);
     for signal in [Signal::SIGKILL, Signal::SIGSTOP] {
-        kill(host.processes("watch")[0], signal).unwrap();
-        host.until_says(DEGRADED, "was started again");
-        host.until_says(0, "");
+        kill(host.checker().0, signal).unwrap();
+        host.until(DEGRADED, "was started again");
+        host.until(0, "");
     }
-    kill(host.processes("watch")[0], Signal::SIGKILL).unwrap();
-    let name = format!("compute-health/{}", host.room.path().file_name().unwrap().to_str().unwrap());
-    let taken = wait::until("the name", LIMIT, || {
-        Ok(UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?).ok())
-    });
-    host.until_says(DEGRADED, "the checker's socket is taken by process");
+    kill(host.checker().0, Signal::SIGKILL).unwrap();
+    let taken = wait::until("the name", LIMIT, || Ok(UnixListener::bind_addr(&host.address()).ok()));
+    host.until(DEGRADED, "the checker's socket is taken by process");
     assert_eq!(host.call("start").0, 1);
     drop(taken);
-    host.until_says(0, "");
+    host.until(0, "");
 }
