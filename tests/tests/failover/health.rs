@@ -35,10 +35,9 @@ fn watched(cluster: &mut Cluster, reaction: &str) -> anyhow::Result<Before> {
     let before = cluster.begin_again()?;
     cluster.lab.remotes().try_for_each(|host| in_host(cluster, host, FURNISH))?;
     let clone = CLONE.replace("value=\"fence\"", &format!("value=\"{reaction}\""));
-    for (scope, xml) in [("constraints", RULE), ("resources", &clone)] {
-        let create = ["cibadmin", "--modify", "--allow-create", "--scope", scope, "--xml-text", xml];
-        cluster.run(&create)?;
-    }
+    let parts = format!("<resources>{clone}</resources><constraints>{RULE}</constraints>");
+    let both = format!("<configuration>{parts}</configuration>");
+    cluster.run(&["cibadmin", "--modify", "--scope", "configuration", "--xml-text", &both])?;
     cluster.lab.wait_until_ready()?;
     wait::until("twelve words", FENCED_WITHIN, || {
         let said = cluster.run(&["attrd_updater", "-n", "host-health", "-Q", "-A"])?;
@@ -67,22 +66,12 @@ fn ended(cluster: &mut Cluster, before: Before, fenced: usize) -> anyhow::Result
     cluster.quiet(&before, QUIET)?;
     let offs = truth::offs(&cluster.lab, before.events);
     ensure!(offs.len() == fenced, "fenced: {offs:?}");
-    cluster.run(&[
-        "cibadmin",
-        "--delete",
-        "--scope",
-        "constraints",
-        "--xml-text",
-        "<rsc_location id=\"health-there\"/>",
-    ])?;
-    cluster.run(&[
-        "cibadmin",
-        "--delete",
-        "--scope",
-        "resources",
-        "--xml-text",
-        "<clone id=\"health-clone\"/>",
-    ])?;
+    for (scope, element) in [
+        ("constraints", "<rsc_location id=\"health-there\"/>"),
+        ("resources", "<clone id=\"health-clone\"/>"),
+    ] {
+        cluster.run(&["cibadmin", "--delete", "--scope", scope, "--xml-text", element])?;
+    }
     cluster.audit(before, Excused::default())
 }
 
