@@ -79,7 +79,7 @@ impl Check {
     }
 
     /// For how long it fails or has not answered.
-    fn failing_for(&self, now: Instant) -> Duration {
+    pub(crate) fn failing_for(&self, now: Instant) -> Duration {
         let since = self.failing.into_iter().chain(self.child.as_ref().map(|(_, begun)| *begun)).min();
         since.map_or(Duration::ZERO, |since| now.duration_since(since))
     }

@@ -136,11 +136,11 @@ impl Watcher {
         self.proceed(now);
     }
 
-    /// Until something may have to be done. A look mostly ends at once.
+    /// Until something may have to be done. A look mostly ends at once; one that hangs has to be published in time.
     fn pause(&self, now: Instant) -> PollTimeout {
         let soon = self.task.is_some() || self.checks.iter().any(|check| check.is_young(now));
         let due = self.due.0.saturating_duration_since(now) + Duration::from_millis(1);
-        let pause = match self.checks.iter().any(|check| check.is_suspect(now)) {
+        let pause = match self.checks.iter().any(|check| check.failing_for(now) > Duration::ZERO) {
             _ if soon => Duration::from_millis(20),
             true => due.min(Duration::from_secs(1)),
             false => due,
