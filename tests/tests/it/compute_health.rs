@@ -29,7 +29,9 @@ pub(crate) fn group() -> Group {
         a_checker_that_is_gone_is_no_reason_to_fence,
     ];
     let needs = ["cc", "ocf-tester", "xmllint", "fsfreeze", "mkfs.ext4", "findmnt", "ip"];
-    Group { cannot: installed::lacks_root().or_else(|| installed::cannot(&needs)), tests }
+    let groups = Path::new("/sys/fs/cgroup/blkio").exists();
+    let none = || (!groups).then(|| "there are no control groups of blkio, which slow a disk".to_owned());
+    Group { cannot: installed::lacks_root().or_else(|| installed::cannot(&needs)).or_else(none), tests }
 }
 
 /// What all say is in files: `word` is this host's, `others` are lines of the other hosts, `history` is the fencer's.
