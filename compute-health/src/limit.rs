@@ -51,15 +51,17 @@ pub(crate) enum Verdict {
     Hold(String),
 }
 
-/// Judges a host that has published its word. Its word must stand among all of them: whoever does not see it sees too little.
+/// Judges a host that has published its word. Its word must stand among all of them: whoever does not see it, or sees it alone, sees too little.
 pub(crate) fn judge(
     (host, word): (&str, &str),
     words: &Words,
     fenced: &BTreeSet<String>,
     limits: Limits,
 ) -> Verdict {
-    if words.get(host).map(String::as_str) != Some(word) {
-        return Verdict::Hold("the cluster does not show this host's own word; none is fenced".to_owned());
+    if words.get(host).map(String::as_str) != Some(word) || words.len() < 2 {
+        return Verdict::Hold(
+            "the cluster does not show this host's word and others; none is fenced".to_owned(),
+        );
     }
     let (all, failing) = (words.len(), words.iter().filter(|(_, said)| *said != OK));
     let (hosts, said): (Vec<&String>, Vec<&String>) = failing.unzip();
@@ -151,7 +153,7 @@ mod tests {
     #[test]
     fn one_host_at_a_time_and_a_tenth_within_an_hour() {
         assert_eq!(judged(&of(100, 1), &[]), Verdict::Fence);
-        assert_eq!(judged(&of(1, 1), &[]), Verdict::Fence);
+        assert_eq!(judged(&of(2, 1), &[]), Verdict::Fence);
         let said = "17 of 100 hosts fail the same check: a common cause; none is fenced";
         assert_eq!(judged(&of(100, 17), &[]), Verdict::Hold(said.to_owned()));
         assert!(matches!(judged(&of(12, 1), &["compute7"]), Verdict::Hold(_)));
@@ -167,6 +169,7 @@ mod tests {
     fn who_is_not_seen_is_not_fenced() {
         assert!(matches!(judged(&of(100, 0), &[]), Verdict::Hold(_)));
         assert!(matches!(judged(&Words::new(), &[]), Verdict::Hold(_)));
+        assert!(matches!(judged(&of(1, 1), &[]), Verdict::Hold(_)), "alone it sees too little");
     }
 
     #[test]

@@ -63,6 +63,7 @@ fn wait_degraded(cluster: &Cluster, count: usize, reason: &str) -> anyhow::Resul
 
 /// The agent goes, and so many hosts were fenced.
 fn ended(cluster: &mut Cluster, before: Before, fenced: usize) -> anyhow::Result<()> {
+    cluster.audit_now(&before, &Excused::default())?;
     cluster.quiet(&before, QUIET)?;
     let offs = truth::offs(&cluster.lab, before.events);
     ensure!(offs.len() == fenced, "fenced: {offs:?}");
