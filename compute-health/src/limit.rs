@@ -59,9 +59,7 @@ pub(crate) fn judge(
     limits: Limits,
 ) -> Verdict {
     if words.get(host).map(String::as_str) != Some(word) || words.len() < 2 {
-        return Verdict::Hold(
-            "the cluster does not show this host's word and others; none is fenced".to_owned(),
-        );
+        return Verdict::Hold("the cluster does not show what the hosts say; none is fenced".to_owned());
     }
     let (all, failing) = (words.len(), words.iter().filter(|(_, said)| *said != OK));
     let (hosts, said): (Vec<&String>, Vec<&String>) = failing.unzip();

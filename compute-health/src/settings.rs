@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use crate::limit::{Limit, Limits};
 
+/// By which Pacemaker names the node.
+pub(crate) const NODE: &str = "OCF_RESKEY_CRM_meta_on_node";
+
 /// What can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -134,7 +137,7 @@ fn parameter(name: &str) -> Option<String> {
 fn host() -> String {
     let own =
         || nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    parameter("CRM_meta_on_node").filter(|name| !name.is_empty()).unwrap_or_else(own)
+    env::var(NODE).ok().filter(|name| !name.is_empty()).unwrap_or_else(own)
 }
 
 /// The resource's name, without the number of a clone's instance.

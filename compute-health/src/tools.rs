@@ -15,7 +15,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::{chdir, pipe, pivot_root};
 
-use crate::settings::program;
+use crate::settings::{NODE, program};
 
 /// What the words of a child begin with that holds the programs until it may end.
 pub(crate) const HOLD: &str = "hold";
@@ -31,8 +31,6 @@ pub(crate) const OWN: &str = "/proc/self/exe";
 const ROOM: &str = "/run/compute-health";
 /// What they read beside their libraries, where it is there.
 const FILES: [&str; 4] = ["/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/ld.so.cache"];
-/// With it `attrd_updater --all` shows this node alone.
-const ON_NODE: &str = "OCF_RESKEY_CRM_meta_on_node";
 /// They answer in a twentieth of a second.
 const LIMIT: Duration = Duration::from_secs(8);
 
@@ -44,7 +42,7 @@ pub(crate) struct Tools {
     /// Keeps those mounts, and this program's pages.
     _kept: (Option<File>, Option<[OwnedFd; 2]>),
     /// Where they are: nobody asks the disk for it again.
-    paths: [Option<PathBuf>; 2],
+    paths: Vec<PathBuf>,
 }
 
 impl Tools {
@@ -52,17 +50,17 @@ impl Tools {
     pub(crate) fn hold() -> Self {
         let held = held().ok();
         let mounts = held.as_ref().map(|held| format!("/proc/{}/fd/{}", id(), held.as_raw_fd()));
-        let paths = [ATTRD_UPDATER, STONITH_ADMIN].map(program);
+        let paths = [ATTRD_UPDATER, STONITH_ADMIN].into_iter().filter_map(program).collect();
         Self { mounts: mounts.unwrap_or_default(), _kept: (held, own_pages().ok()), paths }
     }
 
     /// Starts a program.
     pub(crate) fn start(&self, name: &str, arguments: &[&str]) -> io::Result<Job> {
-        let path =
-            self.paths.iter().flatten().find(|path| path.ends_with(name)).ok_or(io::ErrorKind::NotFound)?;
+        let path = self.paths.iter().find(|path| path.ends_with(name)).ok_or(io::ErrorKind::NotFound)?;
         let printed = File::from(memfd_create("printed", MFdFlags::MFD_CLOEXEC)?);
         let mut command = own(&[BECOME, &self.mounts, &path.to_string_lossy()]);
-        command.args(arguments).env("TZ", "UTC").env_remove(ON_NODE).stdout(printed.try_clone()?);
+        // With that name in its environment `attrd_updater --all` shows this node alone.
+        command.args(arguments).env("TZ", "UTC").env_remove(NODE).stdout(printed.try_clone()?);
         Ok(Job { child: command.spawn()?, printed, begun: Instant::now() })
     }
 }
