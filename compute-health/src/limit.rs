@@ -82,12 +82,10 @@ pub(crate) fn judge(
     Verdict::Fence
 }
 
-/// What `attrd_updater --query --all` prints: a line for each host.
+/// What `attrd_updater --query --all` prints: a line for each host. Who has said nothing, or has withdrawn it, has an empty one.
 pub(crate) fn words(printed: &str) -> Option<Words> {
-    printed
-        .lines()
-        .map(|line| Some((value(line, "host")?.to_owned(), value(line, "value")?.to_owned())))
-        .collect()
+    let said = printed.lines().filter(|line| !line.ends_with("value=\"\""));
+    said.map(|line| Some((value(line, "host")?.to_owned(), value(line, "value")?.to_owned()))).collect()
 }
 
 /// The hosts that were fenced within an hour, or are being fenced, of the XML of `stonith_admin --history` with times in UTC.
@@ -183,6 +181,7 @@ mod tests {
     fn what_the_tools_print_is_read() {
         let printed = "name=\"host-health\" host=\"compute1\" value=\"ok\"\nname=\"host-health\" host=\"c2\" value=\"link a\"\n";
         assert_eq!(words(printed).unwrap().get("c2").unwrap(), "link a");
+        assert_eq!(words("name=\"host-health\" host=\"ctl1\" value=\"\"\n").unwrap().len(), 0);
         assert_eq!(words("Could not query"), None);
         let event =
             |target: &str, rest: &str| format!("<fence_event target=\"{target}\" action=\"reboot\" {rest}/>");
