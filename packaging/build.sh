@@ -2,6 +2,8 @@
 # Builds the programs as packages have them, into the directory $1: the same bytes wherever the tree, cargo's home and its target
 # directory are. `packaging/build.sh DIRECTORY static` builds fence_mark alone, without any library of the system.
 #
+# compute-health alone is built without any too: it is held in memory, and no library of the system is.
+#
 # Never from the network: crates come from vendor/ (`make vendor`) if it exists, else from cargo's home (`cargo fetch`).
 # NHA_BUILT=DIRECTORY uses programs that are built already, for work on the packages themselves. SYSTEM_SQLITE=1 links the system's
 # SQLite, for distributions with 3.51.3 or newer: the programs refuse an older one.
@@ -54,9 +56,9 @@ distribution_flags() {
 
 # Cargo compares times, and an unpacked tree has old ones: files of another tree in the target directory must not be used.
 renew() {
-    sum=$(find Cargo.toml Cargo.lock .cargo crates fence-agent alerter docs/openapi.json -type f | LC_ALL=C sort | xargs sha256sum | sha256sum)
+    sum=$(find Cargo.toml Cargo.lock .cargo crates fence-agent alerter compute-health docs/openapi.json -type f | LC_ALL=C sort | xargs sha256sum | sha256sum)
     [ "$sum" != "$(cat "$target/tree" 2>/dev/null)" ] || return 0
-    find crates fence-agent alerter docs/openapi.json -type f -exec touch {} +
+    find crates fence-agent alerter compute-health docs/openapi.json -type f -exec touch {} +
     mkdir -p "$target"
     rm -f "$target/tree"
 }
@@ -69,6 +71,13 @@ compile() {
     (IFS='
 ' && CARGO_TARGET_DIR=$target exec "${CARGO:-cargo}" build --release --locked --offline $(sources) "$@")
     echo "$sum" >"$target/tree"
+}
+
+# Names the machine: cargo then builds its own helpers with the usual flags.
+health() {
+    host=$("${RUSTC:-rustc}" -vV | sed -n 's/^host: //p')
+    (RUSTFLAGS="${RUSTFLAGS:-}${RUSTFLAGS:+ }-Ctarget-feature=+crt-static" && compile --target "$host" -p compute-health)
+    install -m 755 "$target/$host/release/compute-health" "$into/"
 }
 
 third_party() {
@@ -94,10 +103,11 @@ static() {
 if [ "$kind" = static ]; then
     static
 elif [ -n "${NHA_BUILT:-}" ]; then
-    install -s -m 755 "$NHA_BUILT/nova-host-alerter" "$NHA_BUILT/fence_mark" "$NHA_BUILT/alert_mark" "$into/"
+    install -s -m 755 "$NHA_BUILT/nova-host-alerter" "$NHA_BUILT/fence_mark" "$NHA_BUILT/alert_mark" "$NHA_BUILT/compute-health" "$into/"
     third_party
 else
     compile -p alerter -p fence-agent --bins ${SYSTEM_SQLITE:+--no-default-features}
     install -m 755 "$target/release/nova-host-alerter" "$target/release/fence_mark" "$target/release/alert_mark" "$into/"
+    health
     third_party
 fi

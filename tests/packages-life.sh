@@ -4,7 +4,7 @@
 set -eu
 room=$1 system=$2 base=$3 packages=$4 versions=$5 scene=$6
 root=$room/root
-deb=$(echo "$packages"/*.deb)
+deb=$(echo "$packages"/nova-host-alerter_*.deb)
 lock=/var/lib/nova-host-alerter/marks.db.lock # its first word is the number of the process that runs
 
 ok() { echo "ok: $*"; }
@@ -223,7 +223,7 @@ static_agent() {
 # Debian's rpm, on a Debian without the deb: its files, its scripts, and a removal that keeps the marks.
 rpm() {
     apt install systemd >"$room/log" 2>&1 || fail "$(tail "$room/log")"
-    file=$(echo "$packages"/*64.rpm)
+    file=$(echo "$packages"/nova-host-alerter-[0-9]*64.rpm)
     command rpm --root "$root" --nodeps --install "$file" >"$room/log" 2>&1 || fail "$(tail "$room/log")"
     command rpm --root "$root" --nodeps --verify nova-host-alerter || fail 'rpm finds what it installed altered'
     assert_modes

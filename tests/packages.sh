@@ -50,7 +50,7 @@ same() {
 no_paths() {
     [ -z "${NHA_BUILT:-}" ] || return 0
     room=$(mktemp -d)
-    dpkg-deb -x "$packages"/*.deb "$room"
+    for deb in "$packages"/*.deb; do dpkg-deb -x "$deb" "$room"; done
     found=$(grep -rlaF -e "$PWD/" -e "${CARGO_HOME:-$HOME/.cargo}" -e "$target/" "$room" || :)
     rm -rf "$room"
     [ -z "$found" ] || fail "paths of this machine are in: $found"
@@ -111,7 +111,7 @@ fetch_systems() {
 # version NAME VERSION [SHELL]: the deb as NAME.deb under another version, with SHELL in its postinst.
 version() {
     room=$versions/$1
-    dpkg-deb -R "$packages"/*.deb "$room"
+    dpkg-deb -R "$packages"/nova-host-alerter_*.deb "$room"
     sed -i "s/^Version: .*/Version: $2/" "$room/DEBIAN/control"
     [ -z "${3:-}" ] || sed -i "2i $3" "$room/DEBIAN/postinst"
     dpkg-deb --root-owner-group -Znone -b "$room" "$versions/$1.deb" >/dev/null
@@ -130,7 +130,7 @@ cluster() {
     case " $clusters " in *" $suite "*) ;; *) return 0 ;; esac
     # Beside programs that are built already it is too.
     [ -n "${NHA_BUILT:-}" ] || "${CARGO:-cargo}" build --locked --quiet -p tests --bin packaged
-    "$target/debug/packaged" "$target/package/$suite/controller" "$packages"/*.deb "$versions/newer.deb" "$versions/killing.deb"
+    "$target/debug/packaged" "$target/package/$suite/controller" "$packages"/nova-host-alerter_*.deb "$versions/newer.deb" "$versions/killing.deb"
 }
 
 # life BASE SCENE: in namespaces of its own: no network, and no process outlives it.

@@ -68,8 +68,9 @@ for release in "$@"; do
     cluster=$(run "$release" cluster) || failed=1
     failover=$(run "$release" failover) || failed=1
     harm=$(NHA_SCENARIOS=harm run "$release" failover) || failed=1
+    health=$(NHA_SCENARIOS=health run "$release" failover) || failed=1
     silence=$(NHA_SCENARIOS=silence run "$release" failover) || failed=1
-    note "$release" "$(version "$release")" "$cluster" "$failover" "harm: $harm; silence: $silence"
+    note "$release" "$(version "$release")" "$cluster" "$failover" "harm: $harm; health: $health; silence: $silence"
 done
 # Controllers of this machine's release become trixie's, one by one, with hosts of an older and of a newer one.
 tests/roots.sh bullseye trixie

@@ -101,11 +101,14 @@ fn install(lab: &Path, products: Option<&Products>) -> anyhow::Result<()> {
     symlink(format!("{CHANGEABLE}/{}", parts::MARK_AGENT), sbin.join(parts::MARK_AGENT))?;
     let Some(products) = products else { return Ok(()) };
     place(&products.programs.join(parts::MARK_AGENT), &bin.join(parts::REAL_MARK_AGENT))?;
-    for (program, place_of) in [("nova-host-alerter", &sbin), ("alert_mark", &alerts)] {
+    let openstack = ocf.join("openstack");
+    directory(&openstack, 0o755)?;
+    for (program, place_of) in
+        [("nova-host-alerter", &sbin), ("alert_mark", &alerts), ("compute-health", &openstack)]
+    {
         place(&products.programs.join(program), &place_of.join(program))?;
     }
-    directory(&ocf.join("openstack"), 0o755)?;
-    place(&products.ocf_agent, &ocf.join("openstack/nova-host-alerter"))
+    place(&products.ocf_agent, &openstack.join("nova-host-alerter"))
 }
 
 /// Exchanges the program that the nodes call `fence_mark`: the recorder, or the real agent and nothing beside it.

@@ -11,6 +11,7 @@ mod controllers;
 mod disks;
 mod doubt;
 mod harm;
+mod health;
 mod hosts;
 mod managers;
 mod prompt;
@@ -33,7 +34,7 @@ use tests::trials::{self, Stage};
 type Scenario = trials::Scenario<Cluster>;
 
 /// Every list. In an order in which a fault shows where it is; what wants the register in the CIB stands together.
-const LISTS: [(&str, &[Scenario]); 15] = [
+const LISTS: [(&str, &[Scenario]); 16] = [
     ("hosts", hosts::SCENARIOS),
     ("controllers", controllers::SCENARIOS),
     ("clocks", clocks::SCENARIOS),
@@ -46,6 +47,7 @@ const LISTS: [(&str, &[Scenario]); 15] = [
     ("whole", whole::SCENARIOS),
     ("registers", registers::SCENARIOS),
     ("harm", harm::SCENARIOS),
+    ("health", health::SCENARIOS),
     ("silence", silence::SCENARIOS),
     ("upgrade", upgrade::SCENARIOS),
     ("prompt", prompt::SCENARIOS),

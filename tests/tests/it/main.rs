@@ -9,6 +9,7 @@ mod book;
 mod budgets;
 mod chains;
 mod clock;
+mod compute_health;
 mod confinement;
 mod decisions;
 mod default_config;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         budgets::group(),
         chains::group(),
         clock::group(),
+        compute_health::group(),
         confinement::group(),
         decisions::group(),
         default_config::group(),

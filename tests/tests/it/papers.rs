@@ -59,7 +59,7 @@ fn own_parts(manifest: &str) -> BTreeSet<&str> {
 }
 
 /// Which crate may depend on which. Pure rules depend on none; the agent is built without the alerter, and the alerter without the agent.
-const PARTS: [(&str, &[&str]); 8] = [
+const PARTS: [(&str, &[&str]); 9] = [
     ("crates/marks", &[]),
     ("crates/site", &["marks"]),
     ("crates/drivers", &["marks", "site"]),
@@ -67,6 +67,7 @@ const PARTS: [(&str, &[&str]); 8] = [
     ("crates/pacemaker", &["marks"]),
     ("crates/setup", &["marks", "pacemaker"]),
     ("fence-agent", &["journal", "marks", "pacemaker", "site"]),
+    ("compute-health", &[]),
     ("alerter", &["drivers", "journal", "marks", "pacemaker", "setup", "site"]),
 ];
 

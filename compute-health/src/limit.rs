@@ -1,0 +1,207 @@
+//! Whether one host may be fenced: pure rules over what all hosts say, and over the last hour's fencings.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The word of a host on which nothing fails.
+pub(crate) const OK: &str = "ok";
+
+/// The name and the word of each host.
+pub(crate) type Words = BTreeMap<String, String>;
+
+/// So many hosts, or such a share of all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// A number.
+    Hosts(usize),
+    /// Percent, and one host at least.
+    Percent(usize),
+}
+
+impl Limit {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        match text.strip_suffix('%') {
+            Some(share) => share.parse().ok().filter(|share| *share <= 100).map(Self::Percent),
+            None => text.parse().ok().map(Self::Hosts),
+        }
+    }
+
+    fn of(self, hosts: usize) -> usize {
+        match self {
+            Self::Hosts(number) => number,
+            Self::Percent(share) => (hosts * share / 100).max(1),
+        }
+    }
+}
+
+/// How many hosts may be fenced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Hosts that fail at one time.
+    pub(crate) at_once: Limit,
+    /// Those and the hosts that were fenced within an hour.
+    pub(crate) in_an_hour: Limit,
+}
+
+/// What the limits say of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It may be fenced.
+    Fence,
+    /// It may not, for this reason.
+    Hold(String),
+}
+
+/// Judges a host that has published its word. Its word must stand among all of them: whoever does not see it, or sees it alone, sees too little.
+pub(crate) fn judge(
+    (host, word): (&str, &str),
+    words: &Words,
+    fenced: &BTreeSet<String>,
+    limits: Limits,
+) -> Verdict {
+    if words.get(host).map(String::as_str) != Some(word) || words.len() < 2 {
+        return Verdict::Hold("the cluster does not show what the hosts say; none is fenced".to_owned());
+    }
+    let (all, failing) = (words.len(), words.iter().filter(|(_, said)| *said != OK));
+    let (hosts, said): (Vec<&String>, Vec<&String>) = failing.unzip();
+    if hosts.len() > limits.at_once.of(all) {
+        let same = said.iter().filter(|said| said.split(' ').next() == word.split(' ').next()).count();
+        let what = if same == hosts.len() { "fail the same check" } else { "fail a check" };
+        return Verdict::Hold(format!(
+            "{} of {all} hosts {what}: a common cause; none is fenced",
+            hosts.len()
+        ));
+    }
+    // A host that was fenced and fails once more is one more.
+    let more = hosts.iter().filter(|one| one.as_str() == host || !fenced.contains(**one)).count();
+    if fenced.len() + more > limits.in_an_hour.of(all) {
+        let number = fenced.len();
+        return Verdict::Hold(format!(
+            "{number} of {all} hosts fenced within an hour; no further one is fenced"
+        ));
+    }
+    Verdict::Fence
+}
+
+/// What `attrd_updater --query --all` prints: a line for each host. Who has said nothing, or has withdrawn it, has an empty one.
+pub(crate) fn words(printed: &str) -> Option<Words> {
+    let said = printed.lines().filter(|line| !line.ends_with("value=\"\""));
+    said.map(|line| Some((value(line, "host")?.to_owned(), value(line, "value")?.to_owned()))).collect()
+}
+
+/// The hosts that were fenced within an hour, or are being fenced, of the XML of `stonith_admin --history` with times in UTC.
+/// Clocks may differ by two minutes. `None` where a time cannot be read.
+pub(crate) fn fenced(printed: &str, now: u64) -> Option<BTreeSet<String>> {
+    let off = |event: &&str| {
+        matches!(value(event, "action"), Some("off" | "reboot")) && value(event, "status") != Some("failed")
+    };
+    printed.contains("<status code=\"0\"").then_some(())?;
+    let events = printed.split("<fence_event ").skip(1).map(|event| event.split('>').next().unwrap_or(event));
+    let mut hosts = BTreeSet::new();
+    for event in events.filter(off) {
+        let is_recent = match value(event, "completed") {
+            Some(at) => seconds(at)? + 3600 + 120 > now,
+            None => true,
+        };
+        if is_recent {
+            hosts.insert(value(event, "target")?.to_owned());
+        }
+    }
+    Some(hosts)
+}
+
+/// The value of an attribute in quotes.
+fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let (_, behind) = text.split_once(&format!("{name}=\""))?;
+    Some(behind.split_once("\"")?.0)
+}
+
+/// Seconds since the epoch of `2026-11-20 15:27:38Z`, or the same with a fraction.
+fn seconds(at: &str) -> Option<u64> {
+    let (time, zone) = at.split_at_checked(19)?;
+    (zone.ends_with('Z') || zone.ends_with("+00:00")).then_some(())?;
+    let mut parts = time.split(['-', ' ', ':']).map(|part| part.parse::<u64>().ok());
+    let mut next = || parts.next().flatten();
+    let (year, month, day) = (next()?, next()?, next()?);
+    let clock = next()? * 3600 + next()? * 60 + next()?;
+    // A year begins in March here: its last day is the leap day.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year.checked_sub(1)?, month + 9) };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day;
+    Some(days.checked_sub(719_469)? * 86_400 + clock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { at_once: Limit::Hosts(1), in_an_hour: Limit::Percent(10) };
+
+    /// So many hosts, the first of which fail.
+    fn of(all: usize, failing: usize) -> Words {
+        let word = |n| if n < failing { "link bond0" } else { OK };
+        (0..all).map(|n| (format!("compute{n}"), word(n).to_owned())).collect()
+    }
+
+    fn judged(words: &Words, fenced: &[&str]) -> Verdict {
+        let fenced = fenced.iter().map(|host| (*host).to_owned()).collect();
+        judge(("compute0", "link bond0"), words, &fenced, LIMITS)
+    }
+
+    #[test]
+    fn one_host_at_a_time_and_a_tenth_within_an_hour() {
+        assert_eq!(judged(&of(100, 1), &[]), Verdict::Fence);
+        assert_eq!(judged(&of(2, 1), &[]), Verdict::Fence);
+        let said = "17 of 100 hosts fail the same check: a common cause; none is fenced";
+        assert_eq!(judged(&of(100, 17), &[]), Verdict::Hold(said.to_owned()));
+        assert!(matches!(judged(&of(12, 1), &["compute7"]), Verdict::Hold(_)));
+        assert!(
+            matches!(judged(&of(12, 1), &["compute0"]), Verdict::Hold(_)),
+            "it was fenced and fails once more"
+        );
+        assert_eq!(judged(&of(30, 1), &["compute7", "compute8"]), Verdict::Fence);
+        assert!(matches!(judged(&of(30, 1), &["compute7", "compute8", "compute9"]), Verdict::Hold(_)));
+    }
+
+    #[test]
+    fn who_is_not_seen_is_not_fenced() {
+        assert!(matches!(judged(&of(100, 0), &[]), Verdict::Hold(_)));
+        assert!(matches!(judged(&Words::new(), &[]), Verdict::Hold(_)));
+        assert!(matches!(judged(&of(1, 1), &[]), Verdict::Hold(_)), "alone it sees too little");
+    }
+
+    #[test]
+    fn a_limit_is_a_number_or_a_share() {
+        assert_eq!(Limit::parse("3"), Some(Limit::Hosts(3)));
+        assert_eq!(Limit::parse("10%").map(|limit| (limit.of(5), limit.of(300))), Some((1, 30)));
+        for wrong in ["", "-1", "101%", "%", "some"] {
+            assert_eq!(Limit::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_the_tools_print_is_read() {
+        let printed = "name=\"host-health\" host=\"compute1\" value=\"ok\"\nname=\"host-health\" host=\"c2\" value=\"link a\"\n";
+        assert_eq!(words(printed).unwrap().get("c2").unwrap(), "link a");
+        assert_eq!(words("name=\"host-health\" host=\"ctl1\" value=\"\"\n").unwrap().len(), 0);
+        assert_eq!(words("Could not query"), None);
+        let event =
+            |target: &str, rest: &str| format!("<fence_event target=\"{target}\" action=\"reboot\" {rest}/>");
+        let at = |time: &str| format!("status=\"success\" completed=\"{time}\"");
+        let events = [
+            event("new", &at("2026-11-29 09:00:00Z")),
+            event("newer", &at("2026-11-29 09:00:00.5Z")),
+            event("old", &at("2026-11-29 07:50:00Z")),
+            event("pending", "status=\"pending\""),
+            event("failed", &at("2026-11-29 09:00:00Z").replace("success", "failed")),
+        ];
+        let printed = format!("{}<status code=\"0\" message=\"OK\"/>", events.concat());
+        let now = 1_795_945_800; // 2026-11-29 09:50:00
+        assert_eq!(
+            fenced(&printed, now).unwrap().into_iter().collect::<Vec<_>>(),
+            ["new", "newer", "pending"]
+        );
+        assert_eq!(fenced(&printed.replace("07:50:00Z", "yesterday"), now), None);
+        assert_eq!(fenced("", now), None, "nothing printed is no answer");
+        assert_eq!(seconds("1970-01-01 00:00:00Z"), Some(0));
+        assert_eq!(seconds("2000-02-29 12:00:00Z"), Some(951_825_600));
+    }
+}

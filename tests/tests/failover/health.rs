@@ -1,0 +1,133 @@
+//! Compute hosts with failures that their connection does not show, and the agent that sees them: which of them are fenced.
+
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use nix::sys::signal::Signal;
+use tests::audit::Excused;
+use tests::lab::wait;
+
+use crate::cluster::{Before, Cluster, FENCED_WITHIN, QUIET};
+use crate::{Scenario, truth};
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    ("a_host_whose_disk_hangs_is_fenced", a_host_whose_disk_hangs),
+    ("a_host_without_its_link_is_fenced_once", a_host_without_its_link),
+    ("of_six_hosts_that_fail_at_once_none_is_fenced", of_six_hosts_at_once),
+    ("a_checker_that_is_gone_has_no_host_fenced", a_checker_that_is_gone),
+    ("a_host_that_is_only_observed_is_shown", a_host_that_is_only_observed),
+];
+
+const CLONE: &str = r#"<clone id="health-clone"><primitive id="health" class="ocf" provider="openstack" type="compute-health">
+  <instance_attributes id="health-settings"><nvpair id="health-links" name="links" value="store"/>
+    <nvpair id="health-interval" name="interval" value="2"/><nvpair id="health-reaction" name="reaction" value="fence"/></instance_attributes>
+  <operations><op id="health-monitor" name="monitor" interval="2s" timeout="20s" on-fail="fence"/></operations></primitive></clone>"#;
+const RULE: &str = r##"<rsc_location id="health-there" rsc="health-clone" resource-discovery="exclusive"><rule id="health-rule" score="0">
+  <expression id="health-kind" attribute="#kind" operation="eq" value="remote"/></rule></rsc_location>"##;
+/// A network beside the cluster's, and the instances' directory.
+const FURNISH: &str = "mkdir -p /var/lib/nova/instances; ip link show store >/dev/null 2>&1 ||
+    ip link add store type veth peer name switch; ip link set store up; ip link set switch up";
+/// The host's own disk, in the room of the lab; mounted here too, it can be thawed when the host is gone.
+const DISK: &str = "truncate --size 16M own.disk; mkfs.ext4 -q -F own.disk; mkdir -p own; mount -o loop own.disk own; findmnt -no MAJ:MIN own";
+
+/// Every host has the agent, and is well by its word.
+fn watched(cluster: &mut Cluster, reaction: &str) -> anyhow::Result<Before> {
+    let before = cluster.begin_again()?;
+    cluster.lab.remotes().try_for_each(|host| in_host(cluster, host, FURNISH))?;
+    let clone = CLONE.replace("value=\"fence\"", &format!("value=\"{reaction}\""));
+    let parts = format!("<resources>{clone}</resources><constraints>{RULE}</constraints>");
+    let both = format!("<configuration>{parts}</configuration>");
+    cluster.run(&["cibadmin", "--modify", "--scope", "configuration", "--xml-text", &both])?;
+    cluster.lab.wait_until_ready()?;
+    wait::until("twelve words", FENCED_WITHIN, || {
+        let said = cluster.run(&["attrd_updater", "-n", "host-health", "-Q", "-A"])?;
+        Ok((said.matches("value=\"ok\"").count() == 12).then_some(()))
+    })?;
+    Ok(before)
+}
+
+fn in_host(cluster: &Cluster, host: &str, script: &str) -> anyhow::Result<()> {
+    cluster.lab.exec(host, &["sh", "-ec", script])?.success().map(drop).context(host.to_owned())
+}
+
+/// Waits until so many hosts are degraded for this reason.
+fn wait_degraded(cluster: &Cluster, count: usize, reason: &str) -> anyhow::Result<()> {
+    let query = ["cibadmin", "--query", "--xpath", "//lrm_rsc_op[@rc-code='190']"];
+    let mut said = String::new();
+    let seen = wait::until(reason, FENCED_WITHIN, || {
+        said = cluster.run(&query)?;
+        Ok((said.matches(reason).count() == count).then_some(()))
+    });
+    seen.with_context(|| said)
+}
+
+/// The agent goes, and so many hosts were fenced.
+fn ended(cluster: &mut Cluster, before: Before, fenced: usize) -> anyhow::Result<()> {
+    cluster.audit_now(&before, &Excused::default())?;
+    cluster.quiet(&before, QUIET)?;
+    let offs = truth::offs(&cluster.lab, before.events);
+    ensure!(offs.len() == fenced, "fenced: {offs:?}");
+    for (scope, element) in [
+        ("constraints", "<rsc_location id=\"health-there\"/>"),
+        ("resources", "<clone id=\"health-clone\"/>"),
+    ] {
+        cluster.run(&["cibadmin", "--delete", "--scope", scope, "--xml-text", element])?;
+    }
+    cluster.audit(before, Excused::default())
+}
+
+/// Its writer hangs in the kernel, and its connection stands. S1-1
+fn a_host_whose_disk_hangs(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let room = cluster.lab.directory().to_owned();
+    let here = |script: &str| Command::new("sh").args(["-ec", script]).current_dir(&room).output();
+    let device = String::from_utf8(here(DISK)?.stdout)?.trim().replace(':', " ");
+    let mount = format!(
+        "mkdir -p /var/lib/nova/instances; mknod /dev/own b {device}; mount /dev/own /var/lib/nova/instances"
+    );
+    in_host(cluster, "compute1", &mount)?;
+    let before = watched(cluster, "fence")?;
+    ensure!(here("fsfreeze --freeze own")?.status.success(), "it cannot be frozen");
+    let asked = wait::until("its fencing", FENCED_WITHIN, || {
+        Ok(cluster.lab.fencings("compute1")?.iter().any(|one| one.status == "pending").then_some(()))
+    });
+    // No power device ends a process that the kernel holds.
+    here("fsfreeze --unfreeze own; umount --lazy own")?;
+    asked?;
+    cluster.wait_fenced(&before, "compute1")?;
+    ended(cluster, before, 1)
+}
+
+/// It fails once more when it is back: nothing new, and no reason to fence it in circles. S1-1
+fn a_host_without_its_link(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let before = watched(cluster, "fence")?;
+    in_host(cluster, "compute2", "ip link set switch down")?;
+    cluster.wait_back(&before, "compute2")?;
+    wait_degraded(cluster, 1, "it did when the checker began; none is fenced")?;
+    ended(cluster, before, 1)
+}
+
+/// A switch is down: they hear of each other. S1-1
+fn of_six_hosts_at_once(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let before = watched(cluster, "fence")?;
+    let six: Vec<&str> = cluster.lab.remotes().take(6).collect();
+    six.iter().try_for_each(|host| in_host(cluster, host, "ip link set switch down"))?;
+    wait_degraded(cluster, 6, "6 of 12 hosts fail the same check: a common cause; none is fenced")?;
+    ended(cluster, before, 0)
+}
+
+/// Killed, or stopped. S1-1
+fn a_checker_that_is_gone(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let before = watched(cluster, "fence")?;
+    for (host, signal) in [("compute3", Signal::SIGKILL), ("compute4", Signal::SIGSTOP)] {
+        ensure!(cluster.lab.signal(host, &["exe", "watch"], signal)? == 1, "{host} has no checker");
+    }
+    wait_degraded(cluster, 2, "was started again")?;
+    ended(cluster, before, 0)
+}
+
+fn a_host_that_is_only_observed(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let before = watched(cluster, "observe")?;
+    in_host(cluster, "compute5", "ip link set switch down")?;
+    wait_degraded(cluster, 1, "it would be fenced (reaction=observe)")?;
+    ended(cluster, before, 0)
+}
