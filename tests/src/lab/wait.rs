@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 /// Between two polls. A poll is a process or three: what has taken long is asked after less often, but seen a twentieth later at most.
-const PAUSE: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(200)];
+const PAUSE: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(500)];
 
 /// Asks `poll` again and again until it gives a value.
 ///
