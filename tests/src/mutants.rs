@@ -265,6 +265,26 @@ pub const MUTANTS: &[Mutant] = &[
         "if others.is_empty() && !others.is_empty()",
         ["an_open_mark_of_an_outage_that_another"]
     },
+    old! { "45 A1: another clock says how long a storm has held a mark", "alerter/src/policy/known.rs",
+        "|| row.settled.is_some() { row.made_at }" =>
+        "|| *started > Timestamp(0) { row.made_at }",
+        ["a_storm_holds_where_clocks_differ"]
+    },
+    old! { "45 A1: a boot ends what another clock says is over", "crates/journal/src/register/decisions.rs",
+        "Ok(last.map_or(0, " =>
+        "Ok(last.filter(|_| now.0 == 0).map_or(0, ",
+        ["a_pause_outlives_a_boot"]
+    },
+    old! { "45 A1: a return is as old as another clock says", "crates/journal/src/queue/returns.rs",
+        "(m.return_known_at >= ?2" =>
+        "(m.returned_at >= ?2",
+        ["a_return_that_this_alerter_saw"]
+    },
+    old! { "45 B7: a release for a route is known on one controller alone", "crates/journal/src/register/decisions.rs",
+        "(About::Release(mark), true) = (&decision.about, is_sealed)" =>
+        "(About::Release(mark), true) = (&decision.about, is_sealed && now.0 == 0)",
+        ["what_was_released_for_a_route"]
+    },
 ];
 
 /// Why a mutant does not fit the code any more, a sentence for each place; empty where it fits.
