@@ -160,7 +160,9 @@ impl Watcher {
         let word = suspect.map_or_else(|| OK.to_owned(), Check::word);
         let is_new = word != self.word.0;
         if self.task.is_some() || now < self.due.1 {
-        } else if is_new || now.duration_since(self.word.2) > AGAIN {
+            return;
+        }
+        if is_new || now.duration_since(self.word.2) > AGAIN {
             self.due.1 = now + Duration::from_secs(1);
             self.begin(Task::Publish(word));
         } else if self.is_to_judge(now) {

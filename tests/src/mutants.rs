@@ -271,8 +271,8 @@ pub const MUTANTS: &[Mutant] = &[
         ["a_storm_holds_where_clocks_differ"]
     },
     old! { "45 A1: a boot ends what another clock says is over", "crates/journal/src/register/decisions.rs",
-        "Ok(last.map_or(0, " =>
-        "Ok(last.filter(|_| now.0 == 0).map_or(0, ",
+        "self.newest_at()?.map_or(0, " =>
+        "self.newest_at()?.filter(|_| now.0 == 0).map_or(0, ",
         ["a_pause_outlives_a_boot"]
     },
     old! { "45 A1: a return is as old as another clock says", "crates/journal/src/queue/returns.rs",

@@ -134,8 +134,14 @@ mod tests {
         clocks.compare("the clock of ctl2", second(131), span, now);
         clocks.compare("the clock of ctl3", second(40), span, now);
         let both = said(&clocks, now);
-        assert!(both[0].starts_with("the clock of ctl2 is 21 s ahead of this controller's "), "{both:?}");
-        assert!(both[1].starts_with("the clock of ctl3 is 60 s behind this controller's "), "{both:?}");
+        assert!(
+            both[0].starts_with("the clock of ctl2 is 21 s ahead of this controller's clock: "),
+            "{both:?}"
+        );
+        assert!(
+            both[1].starts_with("the clock of ctl3 is 60 s behind this controller's clock: "),
+            "{both:?}"
+        );
         assert!(both[1].contains("NTP") && both[1].contains("120 s"), "{both:?}");
         clocks.compare("the clock of ctl2", second(105), span, now);
         assert_eq!(said(&clocks, now).len(), 1);
@@ -155,7 +161,10 @@ mod tests {
             clocks.sentences(now).concat()
         };
         let odd = said(&[("ctl1", 3600), ("ctl3", 3590)]);
-        assert!(odd.starts_with("this controller's clock is 3600 s behind those of ctl1 and ctl3"), "{odd}");
+        assert!(
+            odd.starts_with("this controller's clock is 3600 s behind those of ctl1 and ctl3: "),
+            "{odd}"
+        );
         assert!(odd.contains("chronyc makestep"), "{odd}");
         for others in [&[("ctl1", 3600)][..], &[("ctl1", 3600), ("ctl3", 200)]] {
             assert!(said(others).starts_with("the clock of ctl1 is 3600 s ahead"), "{others:?}");

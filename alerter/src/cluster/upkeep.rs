@@ -49,6 +49,7 @@ pub(super) fn has_had_its_time(found: &Entries, now: Timestamp) -> impl Fn(&Entr
 }
 
 const LONG_AGO: Timestamp = Timestamp(0);
+const NEVER: Timestamp = Timestamp(i64::MAX);
 
 /// The mark that an entry belongs to; a fencing that became a mark's first carries the mark's id.
 fn mark_of(entry: &Entry) -> Option<MarkId> {
@@ -64,26 +65,28 @@ fn mark_of(entry: &Entry) -> Option<MarkId> {
     }
 }
 
-/// When each mark was settled, which hosts are back, and when an operator ended each decision. Of too many, the oldest count as ended
-/// long ago.
+/// When each mark was settled and each decision ended by an operator; of too many, the oldest count as ended long ago, and of the others
+/// those whose host is not back as never ended: Pacemaker may show the outage to the next alerter, and no clock ends that.
 struct Ends {
     settled: BTreeMap<MarkId, Timestamp>,
-    returned: BTreeSet<MarkId>,
     decided: BTreeMap<NoteId, Timestamp>,
 }
 
 impl Ends {
     fn of(found: &Entries) -> Self {
-        let (mut settled, mut decided, mut returned) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let (mut settled, mut decided) = (Vec::new(), Vec::new());
         for entry in found.sound.values() {
             match entry {
                 Entry::Settled(end) => settled.push((end.at, end.mark)),
-                Entry::Returned(back) => drop(returned.insert(back.mark)),
                 Entry::Ending(end) => decided.push((end.at, end.id)),
                 _ => {}
             }
         }
-        Self { settled: dated(settled), returned, decided: dated(decided) }
+        let mut settled = dated(settled);
+        let is_back = |mark: &MarkId| found.sound.contains_key(&Key::Returned(*mark));
+        let lasting = settled.iter_mut().filter(|(mark, at)| **at != LONG_AGO && !is_back(mark));
+        lasting.for_each(|(_, at)| *at = NEVER);
+        Self { settled, decided: dated(decided) }
     }
 
     /// The end of what an entry belongs to, where it has been ended.
@@ -94,12 +97,6 @@ impl Ends {
             _ => None,
         };
         decided.or_else(|| mark_of(entry).and_then(|mark| self.settled.get(&mark))).copied()
-    }
-
-    /// Whether Pacemaker may show the outage of an entry to the next alerter: no clock ends that.
-    fn is_out(&self, entry: &Entry) -> bool {
-        let settled = mark_of(entry).filter(|mark| !self.returned.contains(mark));
-        settled.is_some_and(|mark| self.settled.get(&mark).is_some_and(|at| *at != LONG_AGO))
     }
 }
 
@@ -114,9 +111,6 @@ fn dated<T: Ord>(mut ends: Vec<(Timestamp, T)>) -> BTreeMap<T, Timestamp> {
 /// How long an entry has been past its time; none while it is needed. What belongs to a mark goes with the mark, and the end of a
 /// decision with the decision.
 fn over_for(entry: &Entry, ends: &Ends, now: Timestamp) -> Option<Duration> {
-    if ends.is_out(entry) {
-        return None;
-    }
     let end = ends.of_what(entry);
     let end = match entry {
         // One that is not its mark's first is only seconds younger than the mark.

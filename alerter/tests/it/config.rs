@@ -258,7 +258,10 @@ fn a_password_goes_through_the_network_in_no_clear_text() {
     let login = "user = \"alerter\"\npassword-file = \"PASSWORD\"";
     let open = "\"https://etcd1:2379\", \"http://etcd2:2379\"";
     let said = with(open, login).problem();
-    assert!(said.starts_with("alerter.toml:2:36: ") && said.contains("unencrypted: use https"), "{said}");
+    assert!(
+        said.starts_with("alerter.toml:2:36: ") && said.contains("sent unencrypted: use https"),
+        "{said}"
+    );
     for (endpoints, login) in [(open, ""), ("\"http://127.0.0.1:2379\", \"https://etcd2:2379\"", login)] {
         assert!(with(endpoints, login).settings().store.etcd.is_some(), "{endpoints} {login}");
     }

@@ -93,7 +93,10 @@ async fn a_name_that_nobody_can_guess_is_not_guessed() {
     let mut settings = Settings::default();
     let answers = ask(&cloud, &settings, &["compute1"]).await;
     let detail = &answers.routes[0].findings[0].detail;
-    assert!(detail.ends_with("or set its name there in [masakari.cloud.host-names]"), "{detail}");
+    assert!(
+        detail.ends_with("add it there, or set its name there in [masakari.cloud.host-names]"),
+        "{detail}"
+    );
     settings.own.push("compute1 = \"rack7-u12\"".to_owned());
     assert!(ask(&cloud, &settings, &["compute1"]).await.is_clear());
 }

@@ -172,17 +172,22 @@ fn a_mark_whose_host_is_back_before_it_was_sent_follows_its_routes_terms() {
     }
 }
 
-/// What one alerter holds for a host that is back, the next one holds too: it does not report a repaired host.
-#[test]
-fn another_alerter_does_not_send_what_was_held() {
-    let mut site = Site::new(&["compute1"]);
+/// What its terms hold on the route `backup`, so many seconds after the host is back.
+fn held_for_a_host_that_is_back(mut site: Site, seconds: u32) -> (Site, Alerter) {
     site.configure("if-returned = \"hold\"\n");
     let mut first = Alerter::start(&site, "ctl1");
     site.down.insert("backup");
     site.outage("compute1", "ctl1");
     first.run(&mut site, 4);
     site.back("compute1", "ctl2");
-    first.run(&mut site, 10);
+    first.run(&mut site, seconds);
+    (site, first)
+}
+
+/// What one alerter holds for a host that is back, the next one holds too: it does not report a repaired host.
+#[test]
+fn another_alerter_does_not_send_what_was_held() {
+    let (mut site, first) = held_for_a_host_that_is_back(Site::new(&["compute1"]), 10);
     drop(first);
     // The connection is forgotten with the controller that held it.
     site.hosts.get_mut("compute1").unwrap().forget("ctl2");
@@ -197,14 +202,7 @@ fn another_alerter_does_not_send_what_was_held() {
 #[test]
 fn what_was_released_for_a_route_is_released_on_every_controller() {
     for is_released in [true, false] {
-        let mut site = Site::new(&["compute1"]).with_key();
-        site.configure("if-returned = \"hold\"\n");
-        let mut first = Alerter::start(&site, "ctl1");
-        site.down.insert("backup");
-        site.outage("compute1", "ctl1");
-        first.run(&mut site, 4);
-        site.back("compute1", "ctl2");
-        first.run(&mut site, 60);
+        let (mut site, mut first) = held_for_a_host_that_is_back(Site::new(&["compute1"]).with_key(), 60);
         let mark = first.marks("compute1")[0].id;
         if is_released {
             let now = site.clock("ctl1");

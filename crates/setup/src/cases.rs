@@ -237,7 +237,10 @@ fn what_is_under_a_rule_is_not_judged() {
     let long = set("instance_attributes", "pcmk_off_timeout", "60s");
     let xml = with(&[(MARK_TIMEOUT, ""), (MARK_END, &format!("{long}{MARK_END}"))]);
     let found = findings_beyond(&xml);
-    assert!(found.len() == 1 && found[0].what.contains("Unless the rule of s holds, pcmk_off_"), "{found:?}");
+    assert!(
+        found.len() == 1 && found[0].what.contains("Unless the rule of s holds, pcmk_off_timeout"),
+        "{found:?}"
+    );
     assert_eq!(found[0].step(), None);
 }
 

@@ -218,6 +218,9 @@ mod tests {
         let (site, warnings) = read(&dir);
         let times = [site.coalesce, site.horizon].map(Option::unwrap);
         assert_eq!(times.map(|time| time.as_secs()), [90, 3600]);
-        assert!(warnings.len() == 1 && warnings[0].contains("horizon is not a number"), "{warnings:?}");
+        assert!(
+            warnings.len() == 1 && warnings[0].contains("intake.horizon is not a number"),
+            "{warnings:?}"
+        );
     }
 }

@@ -179,7 +179,11 @@ impl Journal {
     pub fn mind_the_clock(&mut self, boot: &Boot, now: Timestamp) -> Result<(), JournalError> {
         let known = self.boot()?;
         let set = known.as_ref().and_then(|known| boot.set_since(known));
-        let moved = self.ends_that_move(set.map_or_else(|| self.was_off(known.as_ref(), now), Ok)?, now)?;
+        let by = match set {
+            None if known.is_some() => self.was_off(now)?,
+            _ => set.unwrap_or_default(),
+        };
+        let moved = self.ends_that_move(by, now)?;
         if moved.is_empty() && set == Some(0) {
             return Ok(());
         }
@@ -196,10 +200,9 @@ impl Journal {
         })
     }
 
-    /// The milliseconds since the history last grew, where the machine was booted since.
-    fn was_off(&self, known: Option<&Boot>, now: Timestamp) -> Result<i64, JournalError> {
-        let last = if known.is_some() { self.newest_at()? } else { None };
-        Ok(last.map_or(0, |last| now.0.saturating_sub(last.0)))
+    /// The milliseconds since the history last grew.
+    fn was_off(&self, now: Timestamp) -> Result<i64, JournalError> {
+        Ok(self.newest_at()?.map_or(0, |last| now.0.saturating_sub(last.0)))
     }
 
     /// What was noted last; a damaged row counts as none.
