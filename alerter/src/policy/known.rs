@@ -63,6 +63,19 @@ impl Known {
         }
     }
 
+    /// Whether the clock was not set since: the daemon's start moves with it.
+    pub(super) fn is_by_clock(&self, started: Timestamp) -> bool {
+        self.here.1 == started
+    }
+
+    /// The daemon's start by the clock of now.
+    pub(super) fn mind_the_clock(&mut self, started: Timestamp, now: Timestamp) {
+        if !self.is_by_clock(started) {
+            self.state.set_clock(started.0.saturating_sub(self.here.1.0), now);
+            self.here.1 = started;
+        }
+    }
+
     /// Whether its groups and hosts are those of this configuration.
     pub(super) fn is_of(&self, settings: &Settings) -> bool {
         self.settings.groups == settings.groups && self.settings.hosts == settings.hosts

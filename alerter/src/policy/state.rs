@@ -405,13 +405,21 @@ impl State {
         }
     }
 
+    /// The clock was set by so many milliseconds: what holds a mark lasts as long as it would have, and what has passed is counted again.
+    pub fn set_clock(&mut self, by: i64, now: Timestamp) {
+        self.now = now;
+        for subject in self.subjects.values_mut() {
+            subject.seen_at.0 = subject.seen_at.0.saturating_add(by);
+            *subject = subject.clone().by_clock(now);
+        }
+        self.late.extend(0..self.groups.len());
+        self.changed.extend(self.open.iter().flatten().map(|(_, mark)| *mark));
+    }
+
     /// Time passes.
     pub fn pass_to(&mut self, now: Timestamp) {
-        // The clock was set back: what has passed by it is counted again.
         if now + CLOCK_SLACK < self.now {
-            self.now = now;
-            self.subjects.values_mut().for_each(|subject| *subject = subject.clone().by_clock(now));
-            self.late.extend(0..self.groups.len());
+            self.set_clock(0, now);
         }
         self.now = self.now.max(now);
         for group in std::mem::take(&mut self.late) {

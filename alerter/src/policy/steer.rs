@@ -80,6 +80,7 @@ fn plan(journal: &mut Journal, policy: Policy<'_>, now: Timestamp) -> Result<(),
     if is_needed(&settings, &orders, &steering.inventory) {
         let (mut known, former) = match known {
             Some(mut known) => {
+                known.mind_the_clock(*policy.base.started(), now);
                 let news = News::since(known.seen, journal, policy, known.is_limited(), now)?;
                 known.take_up((&steering.inventory, is_new), orders, news, now);
                 (known, Former::default())

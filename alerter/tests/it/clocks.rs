@@ -237,6 +237,27 @@ fn a_storm_holds_where_clocks_differ() {
     }
 }
 
+/// The clock is set while a storm holds: it lasts as long as it would have. The broken variant takes the new clock's time for how long the
+/// marks have been held: set ahead, it sends all at once; set back, it begins again.
+#[test]
+fn a_storm_holds_as_long_as_it_would_have_where_the_clock_is_set() {
+    for set in [-3_600_000, 3_600_000] {
+        let hosts = ["compute1", "compute2", "compute3"];
+        let site = Site::new(&hosts).with_key();
+        site.configure("[groups.all]\nhosts = [\"*\"]\nmax-unhealthy = 1\nwindow = 3600\nmax-hold = 900\n");
+        let (mut site, mut alerter) = started(site, "ctl1");
+        for host in hosts {
+            site.outage(host, "ctl3");
+        }
+        alerter.run(&mut site, 400);
+        alerter.set_clock(&mut site, set);
+        alerter.run(&mut site, 400);
+        assert_eq!(site.notified, [], "set by {set} ms");
+        alerter.run(&mut site, 150);
+        assert_eq!(site.notified_ids().len(), 3, "set by {set} ms");
+    }
+}
+
 /// The same of the daemon's own start: the clock was two hours ahead when the pause of an hour was made. The broken variant pauses for
 /// three hours.
 #[tokio::test]

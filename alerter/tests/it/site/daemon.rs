@@ -7,6 +7,7 @@ use alerter::base::Base;
 use alerter::base::store::Store;
 use alerter::cluster::{self, Cluster, Kept, View};
 use alerter::config;
+use alerter::delivery::endpoint;
 
 use alerter::intake::upkeep::Upkeep;
 use alerter::intake::{account, apply, start};
@@ -67,6 +68,15 @@ impl Alerter {
         start::complete_without_cluster(&mut journal, &shared.base, now).unwrap();
         let (upkeep, history_read, is_reckless) = (Upkeep::default(), None, false);
         Self { controller, journal, shared, upkeep, history_read, is_reckless }
+    }
+
+    /// Its controller's clock is set, and it notices, as the engine does.
+    pub(crate) fn set_clock(&mut self, site: &mut Site, by: i64) {
+        *site.skews.entry(self.controller).or_default() += by;
+        let mut started = self.shared.base.started();
+        started.0 += by;
+        self.journal.put_off_no_longer_than(site.clock(self.controller) + endpoint::CAP).unwrap();
+        self.journal.mind_the_clock(&site.boot(self.controller), site.clock(self.controller)).unwrap();
     }
 
     /// One pass of the engine: poll, take in, keep the register up, send; and what was acknowledged goes into the register.
