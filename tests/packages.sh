@@ -12,7 +12,7 @@ target=${CARGO_TARGET_DIR:-$PWD/target}
 case $target in /*) ;; *) target=$PWD/$target ;; esac
 export CARGO_TARGET_DIR="$target"
 # Nobody keeps packages of programs that were built already: they are made quickly.
-[ -z "${NHA_BUILT:-}" ] || export XZ_OPT=-0 CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
+[ -z "${NHA_BUILT:-}" ] || export XZ_OPT=-0 DPKG_DEB_COMPRESSOR_LEVEL=0 CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 packages=$target/packages
 suites=${SUITES:-bookworm trixie}
 clusters=${CLUSTERS-$suites}

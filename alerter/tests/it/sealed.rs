@@ -164,7 +164,7 @@ fn odd_marks(like: &MarkEntry) -> Vec<MarkEntry> {
 /// What was sent, but for the id of its operation, and how many marks there are.
 type Told = (Vec<(String, String)>, usize);
 /// What is planted, and at which step.
-type Planted<'e> = (&'e dyn Fn(&Site) -> Entry, u8);
+type Planted<'e> = (&'e dyn Fn(&Site) -> Vec<Entry>, u8);
 
 /// compute1 is fenced by power alone, while this stands in the register; it is there before the host dies, before Pacemaker says so, or
 /// before the next alerter starts.
@@ -176,9 +176,8 @@ fn told(began: Timestamp, silent: bool, planted: Option<Planted<'_>>) -> Told {
     let mut alerter = Alerter::start(&site, "ctl1");
     alerter.run(&mut site, 2);
     for step in 0..3 {
-        if let Some((entry, _)) = planted.filter(|(_, at)| *at == step) {
-            let entry = entry(&site);
-            site.publish(entry);
+        if let Some((entries, _)) = planted.filter(|(_, at)| *at == step) {
+            entries(&site).into_iter().for_each(|entry| site.publish(entry));
         }
         match step {
             0 => site.die("compute1"),
@@ -195,24 +194,29 @@ fn told(began: Timestamp, silent: bool, planted: Option<Planted<'_>>) -> Told {
 }
 
 /// C11: whatever stands in the register without a seal, what is sent of a host that power alone fenced is the same, and so is the number
-/// of marks. The broken variant takes fencings and marks without a seal in, and the alert proves what they say.
+/// of marks. All stand there together, and each alone in one of the six cases. The broken variant takes fencings and marks without a seal in, and the alert proves what they say.
 #[test]
 fn nothing_without_a_seal_shapes_what_is_sent() {
     let began = Timestamp::from_seconds(Timestamp::now().seconds());
-    let like = |site: &Site| site.fencing("ctl3", "compute1");
-    let (fencings, marks) = {
-        let site = Site::at(began, &["compute1"]);
-        (odd_fencings(&like(&site)).len(), odd_marks(&mark_of(&like(&site), "ctl3")).len())
+    let all = |site: &Site| -> Vec<Entry> {
+        let like = site.fencing("ctl3", "compute1");
+        let marks = odd_marks(&mark_of(&like, "ctl3")).into_iter().map(Entry::Mark);
+        odd_fencings(&like).into_iter().map(Entry::Fencing).chain(marks).collect()
     };
-    for (silent, step) in [(false, 0), (false, 1), (false, 2), (true, 0), (true, 1), (true, 2)] {
+    let fields = all(&Site::at(began, &["compute1"])).len();
+    for (case, (silent, step)) in
+        [(false, 0), (false, 1), (false, 2), (true, 0), (true, 1), (true, 2)].into_iter().enumerate()
+    {
         let untouched = told(began, silent, None);
         assert_eq!(untouched.0.is_empty(), silent, "without a name nothing can be sent");
-        for field in 0..fencings + marks {
-            let entry = |site: &Site| match field.checked_sub(fencings) {
-                None => Entry::Fencing(odd_fencings(&like(site)).swap_remove(field)),
-                Some(of) => Entry::Mark(odd_marks(&mark_of(&like(site), "ctl3")).swap_remove(of)),
-            };
-            let touched = told(began, silent, Some((&entry, step)));
+        assert_eq!(
+            told(began, silent, Some((&all, step))),
+            untouched,
+            "all, planted at step {step}, silent: {silent}"
+        );
+        for field in (case..fields).step_by(6) {
+            let one = |site: &Site| vec![all(site).swap_remove(field)];
+            let touched = told(began, silent, Some((&one, step)));
             assert_eq!(touched, untouched, "field {field}, planted at step {step}, silent: {silent}");
         }
     }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-/// Between two polls. A poll is a process or three: what has taken long is asked after less often, but seen a twentieth later at most.
-const PAUSE: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(500)];
+/// Between two polls. A poll is a process or three: what has taken long is asked after less often, but seen a tenth later at most.
+const PAUSE: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 
 /// Asks `poll` again and again until it gives a value.
 ///
@@ -29,7 +29,7 @@ pub fn until<T>(
             bail!(gave_up(what, limit));
         }
         // Where a poll takes long the machine has other things to do.
-        thread::sleep((first.elapsed() / 20).clamp(PAUSE[0], PAUSE[1]).max(begun.elapsed()));
+        thread::sleep((first.elapsed() / 10).clamp(PAUSE[0], PAUSE[1]).max(begun.elapsed() * 2));
     }
 }
 
