@@ -140,9 +140,9 @@ fn stands(fencing: &Fencing, found: &Entries) -> bool {
 #[cfg(test)]
 mod tests {
     use marks::fencing::Incarnation;
-    use marks::mark::{Mark, Settlement, Source};
+    use marks::mark::Settlement;
     use marks::outage::COALESCE;
-    use marks::register::{Entry, MarkEntry, Returned, Settled};
+    use marks::register::{Entry, Returned, Settled};
     use marks::time::Timestamp;
 
     use super::*;
@@ -161,16 +161,7 @@ mod tests {
     }
 
     fn mark(of: &Fencing) -> Entry {
-        let mark = Mark {
-            id: of.id.into(),
-            node: of.node.clone(),
-            fqdn: of.node.clone(),
-            on_shared_storage: true,
-            failure_time: of.asked_at,
-            generated_time: of.asked_at,
-        };
-        let (incarnation, made_by) = (of.incarnation.clone(), "ctl2".to_owned());
-        Entry::Mark(MarkEntry { mark, source: Source::Fencing, incarnation, made_by, made_at: of.asked_at })
+        Entry::Mark(samples::entry(of, "ctl2"))
     }
 
     fn found(entries: Vec<Entry>) -> Entries {

@@ -123,12 +123,9 @@ fn over_for(entry: &Entry, ends: &Ends, now: Timestamp) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use marks::host::HostName;
-    use marks::id::{FencingId, NoteId};
-    use marks::mark::{Mark, Settlement, Source};
-    use marks::register::{
-        About, Acknowledgement, Decision, Ending, MarkEntry, Returned, Scope, Settled, Watermark,
-    };
+    use marks::id::NoteId;
+    use marks::mark::Settlement;
+    use marks::register::{About, Acknowledgement, Decision, Ending, Returned, Scope, Settled, Watermark};
 
     use super::*;
 
@@ -141,17 +138,8 @@ mod tests {
 
     /// A mark that was settled then, with everything that belongs to it.
     fn story(at: Timestamp) -> Vec<Entry> {
-        let (id, node) = (FencingId::generate().into(), HostName::parse("compute1").unwrap());
-        let mark = Mark {
-            id,
-            node: node.clone(),
-            fqdn: node,
-            on_shared_storage: true,
-            failure_time: at,
-            generated_time: at,
-        };
-        let by = || "ctl1".to_owned();
-        let made = MarkEntry { mark, source: Source::Alert, incarnation: None, made_by: by(), made_at: at };
+        let made = samples::entry(&samples::fencing("compute1", at), "ctl1");
+        let (id, by) = (made.mark.id, || "ctl1".to_owned());
         vec![
             Entry::Mark(made),
             Entry::Acknowledged(Acknowledgement { mark: id, route: "r".into(), at, by: by() }),

@@ -26,8 +26,7 @@ fn check(site: &Site, alerter: &Alerter) {
 /// One host that is sent, with all that Pacemaker says of it.
 fn furnished() -> (Site, Alerter) {
     let (mut site, mut alerter) = begun(&["compute1", "compute2"], "ctl1");
-    site.outage("compute1", "ctl1");
-    alerter.run(&mut site, 40);
+    alerter.meets_outage(&mut site, "compute1", "ctl1", 40);
     site.assert_all_notified();
     check(&site, &alerter);
     assert_eq!(gaps(&site, &alerter, 3600), [], "everything adds up, at any time");

@@ -52,23 +52,19 @@ fn what_was_notified_is_not_notified_again_where_clocks_differ() {
             let case = format!("{ahead} s ahead, back: {is_back}, dates its history: {dates_history}");
             let (mut site, mut first) = begun_beside_a_clock_that_is_ahead(ahead);
             site.dates_history = dates_history;
-            site.outage("compute1", "ctl3");
-            first.run(&mut site, 30);
+            first.meets_outage(&mut site, "compute1", "ctl3", 30);
             assert_eq!(site.notified.len(), 2, "{case}");
             if is_back {
-                site.back("compute1", "ctl3");
-                first.run(&mut site, 10);
+                first.meets_return(&mut site, "compute1", "ctl3", 10);
             }
             let mut second = moved(&mut site, first);
             second.run(&mut site, 90);
             assert_eq!(site.audit(), Vec::<String>::new(), "{case}: {:?}", second.standings("compute1"));
             assert_eq!(second.held("compute1"), [], "{case}: {:?}", second.standings("compute1"));
             if !is_back {
-                site.back("compute1", "ctl3");
-                second.run(&mut site, 10);
+                second.meets_return(&mut site, "compute1", "ctl3", 10);
             }
-            site.outage("compute1", "ctl3");
-            second.run(&mut site, 60);
+            second.meets_outage(&mut site, "compute1", "ctl3", 60);
             assert_eq!(site.audit(), Vec::<String>::new(), "{case}: {:?}", second.standings("compute1"));
         }
     }
@@ -82,8 +78,7 @@ fn node_fenced_is_of_the_outage_that_the_alerter_of_its_time_counted_it_to() {
         let (mut site, mut first) = begun_beside_a_clock_that_is_ahead(ahead);
         (site.dc, site.dates_history) = ("ctl3", true);
         site.skews.insert("ctl3", -ahead * 1000);
-        site.outage("compute1", "ctl1");
-        first.run(&mut site, 30);
+        first.meets_outage(&mut site, "compute1", "ctl1", 30);
         site.hosts.get_mut("compute1").unwrap().forget("ctl1");
         let mut second = moved(&mut site, first);
         second.run(&mut site, 90);
@@ -100,10 +95,8 @@ fn what_is_held_is_not_released_by_what_lies_ahead_of_a_clock_that_is_behind() {
     for (behind, dates_history) in BEHIND.into_iter().flat_map(|behind| [(behind, true), (behind, false)]) {
         let (mut site, mut first) = begun_beside_a_clock_that_is_behind(behind);
         site.dates_history = dates_history;
-        site.outage("compute1", "ctl3");
-        first.run(&mut site, 30);
-        site.back("compute1", "ctl3");
-        first.run(&mut site, 10);
+        first.meets_outage(&mut site, "compute1", "ctl3", 30);
+        first.meets_return(&mut site, "compute1", "ctl3", 10);
         site.register.clear();
         site.monitor("ctl3");
         let mut second = moved(&mut site, first);
@@ -120,16 +113,14 @@ fn what_is_held_is_not_released_by_what_lies_ahead_of_a_clock_that_is_behind() {
 fn a_clock_that_is_days_ahead_forgets_no_outage_that_lasts() {
     for (days, is_published) in [9, 3650].into_iter().flat_map(|days| [(days, true), (days, false)]) {
         let (mut site, mut first) = begun_beside_a_clock_that_is_ahead(days * 86_400);
-        site.outage("compute1", "ctl3");
-        first.run(&mut site, 30);
+        first.meets_outage(&mut site, "compute1", "ctl3", 30);
         let mut second = moved(&mut site, first);
         second.run(&mut site, if is_published { 90 } else { 1 });
         second.clear(&mut site);
         drop(second);
         site.lost.insert("ctl2");
         site.advance(60.0);
-        let mut third = Alerter::start(&site, "ctl3");
-        third.run(&mut site, 90);
+        let third = Alerter::at_work(&mut site, "ctl3", 90);
         let case = format!("{days} days ahead, published: {is_published}");
         assert_eq!(site.audit(), Vec::<String>::new(), "{case}: {:?}", third.standings("compute1"));
         assert_eq!(third.held("compute1"), [], "{case}: {:?}", third.standings("compute1"));
@@ -157,8 +148,7 @@ fn a_pause_lasts_as_long_as_it_was_made_for_where_clocks_differ() {
         let (mut site, mut first) = begun_beside_a_clock_that_is_ahead(ahead);
         decide_for_an_hour(&mut first, &site, is_pause);
         first.run(&mut site, 4);
-        site.outage("compute1", "ctl3");
-        first.run(&mut site, 10);
+        first.meets_outage(&mut site, "compute1", "ctl3", 10);
         let mut second = moved(&mut site, first);
         second.run(&mut site, 2);
         site.advance(3500.0);
@@ -287,8 +277,7 @@ async fn a_daemon_that_starts_sees_that_the_clock_was_set() {
 fn a_host_that_was_back_unseen_and_fails_again_is_notified_again() {
     for (is_marked, is_watched) in [(true, false), (true, true), (false, true)] {
         let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
-        site.outage("compute1", "ctl1");
-        alerter.run(&mut site, 20);
+        alerter.meets_outage(&mut site, "compute1", "ctl1", 20);
         site.back("compute1", "ctl2");
         site.advance(30.0);
         site.hosts.get_mut("compute1").unwrap().forget("ctl2");
@@ -299,8 +288,7 @@ fn a_host_that_was_back_unseen_and_fails_again_is_notified_again() {
         if is_marked {
             site.off("ctl3", "compute1");
         }
-        site.seen_fenced("compute1");
-        alerter.run(&mut site, 30);
+        alerter.meets_fencing(&mut site, "compute1", 30);
         let case = format!("marked: {is_marked}, watched: {is_watched}");
         assert_eq!(site.audit(), Vec::<String>::new(), "{case}: {:?}", alerter.standings("compute1"));
     }
@@ -312,8 +300,7 @@ fn a_host_that_was_back_unseen_and_fails_again_is_notified_again() {
 fn a_host_is_back_when_it_is_a_member_though_its_connection_was_there_before() {
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     for controller in ["ctl1", "ctl2"] {
-        site.outage("compute1", "ctl3");
-        alerter.run(&mut site, 20);
+        alerter.meets_outage(&mut site, "compute1", "ctl3", 20);
         site.back("compute1", controller);
         site.hosts.get_mut("compute1").unwrap().member = None;
         alerter.run(&mut site, 4);
@@ -331,15 +318,13 @@ fn a_host_that_is_fenced_again_is_in_an_outage_of_its_own_whatever_clock_dates_i
     let (mut site, mut alerter) = begun_beside_a_clock_that_is_behind(100);
     let first = site.outage("compute1", "ctl1");
     alerter.run(&mut site, 20);
-    site.back("compute1", "ctl1");
-    alerter.run(&mut site, 10);
+    alerter.meets_return(&mut site, "compute1", "ctl1", 10);
     site.advance(70.0);
     site.hosts.get_mut("compute1").unwrap().forget("ctl1");
     site.die("compute1");
     let second = site.off("ctl2", "compute1");
     alerter.run(&mut site, 4);
-    site.seen_fenced("compute1");
-    alerter.run(&mut site, 30);
+    alerter.meets_fencing(&mut site, "compute1", 30);
     let ids: Vec<MarkId> = alerter.marks("compute1").iter().map(|row| row.id).collect();
     assert_eq!(ids, [MarkId::from(first), second.into()]);
     assert_eq!(site.audit(), Vec::<String>::new());
@@ -351,19 +336,15 @@ fn a_host_that_is_fenced_again_is_in_an_outage_of_its_own_whatever_clock_dates_i
 fn a_host_that_is_fenced_again_while_it_is_down_is_notified_once_beside_a_clock_that_is_ahead() {
     for ahead in BEHIND {
         let (mut site, mut alerter) = begun_beside_a_clock_that_is_ahead(ahead);
-        site.outage("compute1", "ctl2");
-        alerter.run(&mut site, 20);
-        site.back("compute1", "ctl1");
-        alerter.run(&mut site, 10);
+        alerter.meets_outage(&mut site, "compute1", "ctl2", 20);
+        alerter.meets_return(&mut site, "compute1", "ctl1", 10);
         site.advance(300.0);
         site.hosts.get_mut("compute1").unwrap().forget("ctl1");
         site.die("compute1");
         site.off("ctl1", "compute1");
-        site.seen_fenced("compute1");
-        alerter.run(&mut site, 20);
+        alerter.meets_fencing(&mut site, "compute1", 20);
         site.off("ctl2", "compute1");
-        site.seen_fenced("compute1");
-        alerter.run(&mut site, 30);
+        alerter.meets_fencing(&mut site, "compute1", 30);
         let case = format!("{ahead} s ahead: {:?}", alerter.standings("compute1"));
         assert_eq!(site.audit(), Vec::<String>::new(), "{case}");
         assert_eq!(site.notified.len(), 4, "{case}");
@@ -404,8 +385,7 @@ fn a_clock_that_differs_is_seen_in_status() {
 #[test]
 fn a_host_that_is_back_is_not_marked_by_a_witness_whose_clock_is_ahead() {
     let (mut site, mut first) = begun(&["compute1"], "ctl1");
-    site.outage("compute1", "ctl1");
-    first.run(&mut site, 28);
+    first.meets_outage(&mut site, "compute1", "ctl1", 28);
     assert_eq!(site.notified.len(), 2);
     // The controller that connects it has a clock that is 60 s behind.
     site.back("compute1", "ctl2");
@@ -414,8 +394,7 @@ fn a_host_that_is_back_is_not_marked_by_a_witness_whose_clock_is_ahead() {
     site.hosts.get_mut("compute1").unwrap().move_connection("ctl1", "ctl2", behind);
     first.run(&mut site, 4);
     site.lost.insert("ctl1");
-    let mut second = Alerter::start(&site, "ctl3");
-    second.run(&mut site, 60);
+    let second = Alerter::at_work(&mut site, "ctl3", 60);
     assert_eq!(second.marks("compute1").len(), 1, "{:?}", second.standings("compute1"));
     assert_eq!(site.notified.len(), 2);
 }
@@ -425,8 +404,7 @@ fn a_host_that_is_back_is_not_marked_by_a_witness_whose_clock_is_ahead() {
 #[test]
 fn what_is_kept_proves_a_mark_whose_record_comes_later() {
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
-    site.outage("compute1", "ctl1");
-    alerter.run(&mut site, 20);
+    alerter.meets_outage(&mut site, "compute1", "ctl1", 20);
     site.advance(3600.0);
     // Nobody polls while it is back, and what was seen of its return is lost with the controller that saw it.
     site.back("compute1", "ctl2");

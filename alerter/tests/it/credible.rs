@@ -12,8 +12,7 @@ use crate::site::{Alerter, ROUTES, begun, mark_of};
 fn an_end_by_a_controller_that_has_left_the_cluster() {
     let (mut site, mut first) = begun(&["compute1"], "ctl1");
     let fencing = site.outage("compute1", "ctl1");
-    first.run(&mut site, 20);
-    site.assert_all_notified();
+    first.notifies_all(&mut site, 20);
     site.back("compute1", "ctl2");
     for entry in site.register.values_mut() {
         match entry {
@@ -23,8 +22,7 @@ fn an_end_by_a_controller_that_has_left_the_cluster() {
         }
     }
     site.advance(600.0);
-    let mut second = Alerter::start(&site, "ctl2");
-    second.run(&mut site, 40);
+    let second = Alerter::at_work(&mut site, "ctl2", 40);
     site.assert_all_notified();
     let mark = &second.marks("compute1")[0];
     assert_eq!((mark.id, mark.standing.as_str()), (fencing.into(), "outcome-unknown"));
@@ -43,8 +41,7 @@ fn an_honest_mark_of_another_configuration_is_held_and_not_lost() {
         site.back("compute1", "ctl2");
         site.advance(60.0);
         site.name_hosts("{ compute1 = \"compute1.new.org\" }");
-        let mut second = Alerter::start(&site, "ctl2");
-        second.run(&mut site, 40);
+        let mut second = Alerter::at_work(&mut site, "ctl2", 40);
         let mark = second.marks("compute1").remove(0);
         assert_eq!(mark.id, fencing.into());
         if is_over {
@@ -71,11 +68,9 @@ fn a_forged_fencing_moments_after_a_return() {
         for connection in ["none", "former", "own"] {
             let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
             let former = site.incarnation("compute1");
-            site.outage("compute1", "ctl1");
-            alerter.run(&mut site, 4);
+            alerter.meets_outage(&mut site, "compute1", "ctl1", 4);
             site.advance(10.0);
-            site.back("compute1", "ctl2");
-            alerter.run(&mut site, 4);
+            alerter.meets_return(&mut site, "compute1", "ctl2", 4);
             site.advance(pause);
             // Where nothing is left of the time before, the clocks cannot show which of two failures ended that connection.
             if is_lost && connection == "own" {
@@ -98,8 +93,7 @@ fn a_forged_fencing_moments_after_a_return() {
             let case = format!("{pause} s after, connection: {connection}, moves: {moves}, lost: {is_lost}");
             assert_eq!(site.notified.len(), 2, "{case}: {:?}", alerter.standings("compute1"));
             assert!(is_lost || alerter.standings("compute1").last() == Some(&"unproven"), "{case}");
-            site.outage("compute1", "ctl2");
-            alerter.run(&mut site, 40);
+            alerter.meets_outage(&mut site, "compute1", "ctl2", 40);
             assert_eq!(site.notified.len(), 4, "{case}: the next failure is notified");
         }
     }
@@ -119,8 +113,7 @@ fn a_forged_mark_beside_one_that_the_register_never_had() {
     site.down.clear();
     let forged = site.fencing("ctl2", "compute1");
     site.publish(Entry::Mark(mark_of(&forged, "ctl2")));
-    let mut again = Alerter::start(&site, "ctl1");
-    again.run(&mut site, 4);
+    let again = Alerter::at_work(&mut site, "ctl1", 4);
     let own = again.marks("compute1").into_iter().find(|mark| mark.id != forged.id.into()).unwrap();
     assert_ne!(own.settled.map(|(how, _)| how), Some(Settlement::Expired));
 }

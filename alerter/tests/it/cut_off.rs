@@ -21,14 +21,12 @@ fn poll_twice(alerter: &mut Alerter, site: &Site, fault: &str) {
 fn a_return_that_could_not_be_written_down_is_written_down_by_the_next_poll() {
     for fault in [CONNECTIONS, MARKS] {
         let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
-        site.outage("compute1", "ctl1");
-        alerter.run(&mut site, 20);
+        alerter.meets_outage(&mut site, "compute1", "ctl1", 20);
         site.back("compute1", "ctl2");
         poll_twice(&mut alerter, &site, fault);
         assert!(alerter.marks("compute1")[0].returned_at.is_some(), "{fault}");
         site.advance(600.0);
-        site.outage("compute1", "ctl1");
-        alerter.run(&mut site, 20);
+        alerter.meets_outage(&mut site, "compute1", "ctl1", 20);
         site.assert_all_notified();
     }
 }

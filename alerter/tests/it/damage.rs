@@ -12,19 +12,15 @@ const MARK_AND_FOLD: &str = "UPDATE mark SET fqdn = 'compute9.example.org'; UPDA
 fn a_damaged_mark_that_stands_in_the_register_keeps_no_other_host_from_being_reported() {
     for damage in [MARK, MARK_AND_FOLD] {
         let (mut site, mut alerter) = begun(&["compute1", "compute2"], "ctl1");
-        site.outage("compute1", "ctl1");
-        alerter.run(&mut site, 20);
-        site.back("compute1", "ctl2");
-        alerter.run(&mut site, 20);
+        alerter.meets_outage(&mut site, "compute1", "ctl1", 20);
+        alerter.meets_return(&mut site, "compute1", "ctl2", 20);
         let (notified, kinds) = (site.notified.len(), ["m.", "r.", "s."]);
         let keys: Vec<String> = site.register.keys().map(ToString::to_string).collect();
         assert!(kinds.iter().all(|kind| keys.iter().any(|key| key.starts_with(kind))), "{keys:?}");
         site.tamper("ctl1", damage);
-        alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 20);
+        alerter = Alerter::at_work(&mut site, "ctl1", 20);
         assert_eq!((alerter.reported("mark"), site.notified.len()), (1, notified));
-        site.outage("compute2", "ctl1");
-        alerter.run(&mut site, 20);
+        alerter.meets_outage(&mut site, "compute2", "ctl1", 20);
         site.assert_all_notified();
     }
 }
@@ -34,11 +30,9 @@ fn a_damaged_mark_that_stands_in_the_register_keeps_no_other_host_from_being_rep
 #[test]
 fn a_mark_that_lost_its_id_is_made_again_and_not_sent_again() {
     let (mut site, mut alerter) = begun(&["compute1", "compute2"], "ctl1");
-    site.outage("compute1", "ctl1");
-    alerter.run(&mut site, 20);
+    alerter.meets_outage(&mut site, "compute1", "ctl1", 20);
     site.tamper("ctl1", "PRAGMA foreign_keys = OFF; UPDATE mark SET id = CAST(x'ff' AS TEXT)");
     alerter = Alerter::start(&site, "ctl1");
-    site.outage("compute2", "ctl1");
-    alerter.run(&mut site, 20);
+    alerter.meets_outage(&mut site, "compute2", "ctl1", 20);
     site.assert_all_notified();
 }

@@ -46,8 +46,7 @@ fn a_decision_and_its_end_come_in_any_order() {
             site.advance(2.0);
         }
         assert_eq!(!in_force(&alerter, site.now).is_empty(), is_in_force, "{order:?}");
-        let mut third = Alerter::start(&site, "ctl3");
-        third.run(&mut site, 2);
+        let third = Alerter::at_work(&mut site, "ctl3", 2);
         assert_eq!(!in_force(&third, site.now).is_empty(), is_in_force, "at once: {order:?}");
     }
 }
@@ -107,8 +106,7 @@ fn a_pause_that_was_ended_long_ago_does_not_come_back() {
         if is_lost {
             site.register.clear();
         }
-        let mut back = Alerter::start(&site, "ctl1");
-        back.run(&mut site, 2);
+        let back = Alerter::at_work(&mut site, "ctl1", 2);
         let here = in_force(&back, site.now);
         assert_eq!(here.contains(&paused), comes_back, "stood {stood}, lost {is_lost}");
     }

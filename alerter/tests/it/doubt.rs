@@ -23,15 +23,12 @@ fn a_release_is_given_again_after_a_failover() {
     first.release(&site, fencing.id.into());
     first.keep_up(&mut site);
     site.lost.insert("ctl1");
-    let mut second = Alerter::start(&site, "ctl2");
-    second.run(&mut site, 10);
+    let mut second = Alerter::at_work(&mut site, "ctl2", 10);
     assert_eq!(second.standings("compute1"), ["unproven"]);
     assert!(site.notified.is_empty());
     second.release(&site, fencing.id.into());
-    second.run(&mut site, 10);
-    site.assert_all_notified();
-    let mut third = Alerter::start(&site, "ctl3");
-    third.run(&mut site, 40);
+    second.notifies_all(&mut site, 10);
+    Alerter::start(&site, "ctl3").run(&mut site, 40);
     site.assert_all_notified();
 }
 
@@ -134,8 +131,7 @@ fn a_word_that_was_taken_back_swallows_no_failure() {
             site.down.clear();
             if moves {
                 site.lost.insert("ctl1");
-                alerter = Alerter::start(&site, "ctl3");
-                alerter.run(&mut site, 10);
+                alerter = Alerter::at_work(&mut site, "ctl3", 10);
             }
             let fencing = site.fail("compute1", is_marked);
             alerter.run(&mut site, 60);
@@ -163,16 +159,14 @@ fn a_mark_by_hand_takes_back_an_end_by_mistake() {
         site.down.clear();
         if moves {
             site.lost.insert("ctl1");
-            alerter = Alerter::start(&site, "ctl3");
-            alerter.run(&mut site, 10);
+            alerter = Alerter::at_work(&mut site, "ctl3", 10);
         }
         assert!(site.notified.is_empty(), "it was ended");
         let word = Fencing { origin: Origin::Operator, ..site.fencing("ctl2", "compute1") };
         site.mark("ctl2", &word);
         alerter.run(&mut site, 20);
         site.off("ctl2", "compute1");
-        site.seen_fenced("compute1");
-        alerter.run(&mut site, 60);
+        alerter.meets_fencing(&mut site, "compute1", 60);
         assert_eq!(site.notified_ids(), [word.id.to_string()], "to another controller: {moves}");
         site.assert_all_notified();
     }
@@ -185,8 +179,7 @@ fn an_ended_mark_of_a_host_that_is_down_stays_ended() {
     for moves in [false, true] {
         let mut site = Site::new(&["compute1"]);
         site.down.extend(["nova", "backup"]);
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 2);
+        let mut alerter = Alerter::at_work(&mut site, "ctl1", 2);
         let fencing = site.outage("compute1", "ctl1");
         alerter.run(&mut site, 20);
         alerter.unmark(&site, fencing.into());
@@ -194,13 +187,11 @@ fn an_ended_mark_of_a_host_that_is_down_stays_ended() {
         site.down.clear();
         site.advance(600.0);
         if moves {
-            alerter = Alerter::start(&site, "ctl2");
-            alerter.run(&mut site, 20);
+            alerter = Alerter::at_work(&mut site, "ctl2", 20);
         }
         site.off("ctl3", "compute1");
         site.advance(1.0);
-        site.seen_fenced("compute1");
-        alerter.run(&mut site, 60);
+        alerter.meets_fencing(&mut site, "compute1", 60);
         assert!(site.notified.is_empty(), "to another controller: {moves}: {:?}", site.notified);
     }
 }
@@ -251,8 +242,7 @@ fn the_first_start_of_all_sends_nothing_old() {
     site.remember("compute1", false);
     site.hosts.get_mut("compute1").unwrap().fenced = site.now.seconds();
     site.advance(60.0);
-    let mut first = Alerter::start(&site, "ctl1");
-    first.run(&mut site, 60);
+    let first = Alerter::at_work(&mut site, "ctl1", 60);
     assert_eq!(first.standings("compute1"), ["outcome-unknown"]);
     Alerter::start(&site, "ctl2").run(&mut site, 60);
     assert!(site.notified.is_empty());

@@ -6,7 +6,6 @@ use std::time::Duration;
 use drivers::event::{Event, TimeFormat};
 use drivers::exec::{Exec, Options};
 use drivers::{Driver as _, Message, Outcome, Step};
-use marks::host::HostName;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use samples::left_out::lacks;
@@ -64,16 +63,9 @@ async fn a_return_has_a_key_of_its_own() {
     if lacks(&["curl", "python3"]) {
         return;
     }
-    let host = |name: &str| HostName::parse(name).unwrap();
     let (failure_time, generated_time) = (Timestamp(1_784_600_000_000), Timestamp(1_784_600_001_000));
-    let mark = Mark {
-        id: id(),
-        node: host("compute1"),
-        fqdn: host("compute1.my.cloud.com"),
-        on_shared_storage: true,
-        failure_time,
-        generated_time,
-    };
+    let names = ["compute1", "compute1.my.cloud.com"];
+    let mark = Mark { generated_time, ..samples::sent(&id().to_string(), names, failure_time) };
     let of = TimeFormat::Epoch;
     // No sender makes the last one: what another field says is not the type.
     let odd = br#"{"id":"x","event_type":"host failure","payload":{"hostname":"\"event_type\":\"host returned\","}}"#;

@@ -13,8 +13,7 @@ fn the_audit_finds_what_is_wrong() {
     let (mut site, mut alerter) = begun(&["compute1", "compute2"], "ctl1");
     site.outage("compute1", "ctl1");
     assert_eq!(site.audit().len(), 2, "two routes were not notified");
-    alerter.run(&mut site, 4);
-    site.assert_all_notified();
+    alerter.notifies_all(&mut site, 4);
     let mut again = site.notified[0].clone();
     site.notified.push(again.clone());
     assert!(site.audit()[0].contains("sent 2 times"));
@@ -69,8 +68,7 @@ fn a_failover_with_one_route_open() {
         let (mut site, mut first) = started(site, "ctl1");
         site.advance(20.0);
         site.down.insert("backup");
-        site.outage("compute1", "ctl1");
-        first.run(&mut site, 10);
+        first.meets_outage(&mut site, "compute1", "ctl1", 10);
         assert_eq!(site.notified.len(), 1);
         drop(first);
         site.lost.insert("ctl1");
@@ -89,13 +87,11 @@ fn a_failover_with_a_route_open_that_is_not_required() {
         site.leave_the_backup_free();
         let mut alerter = Alerter::start(&site, "ctl1");
         site.down.insert("backup");
-        site.outage("compute1", "ctl1");
-        alerter.run(&mut site, 10);
+        alerter.meets_outage(&mut site, "compute1", "ctl1", 10);
         let settled = alerter.marks("compute1")[0].settled;
         assert!(settled.is_some_and(|(how, _)| how == Settlement::Acknowledged));
         site.down.clear();
-        alerter = Alerter::start(&site, if moves { "ctl2" } else { "ctl1" });
-        alerter.run(&mut site, 30);
+        alerter = Alerter::at_work(&mut site, if moves { "ctl2" } else { "ctl1" }, 30);
         let notified: Vec<&str> = site.notified.iter().map(|notified| notified.route.as_str()).collect();
         let (wanted, end) = match moves {
             true => (&["nova"][..], State::Cancelled),
@@ -115,12 +111,10 @@ fn a_failover_with_a_route_open_that_is_not_required() {
 fn a_failover_without_the_register_is_caught() {
     let (mut site, mut first) = begun(&["compute1"], "ctl1");
     site.down.insert("backup");
-    site.outage("compute1", "ctl1");
-    first.run(&mut site, 10);
+    first.meets_outage(&mut site, "compute1", "ctl1", 10);
     site.down.clear();
     site.register.clear();
-    let mut second = Alerter::start(&site, "ctl2");
-    second.run(&mut site, 30);
+    Alerter::start(&site, "ctl2").run(&mut site, 30);
     assert!(site.audit().iter().any(|wrong| wrong.contains("sent 2 times to nova")), "{:?}", site.audit());
 }
 
@@ -145,23 +139,19 @@ fn a_kill_before_the_register_knows() {
 #[test]
 fn a_lost_register_and_another_alerter() {
     let (mut site, mut first) = begun(&["compute1", "compute2"], "ctl1");
-    site.outage("compute1", "ctl1");
-    first.run(&mut site, 20);
+    first.meets_outage(&mut site, "compute1", "ctl1", 20);
     site.back("compute1", "ctl2");
     site.advance(20.0);
     site.outage("compute2", "ctl1");
     site.lost.insert("ctl1");
     site.register.clear();
-    let mut second = Alerter::start(&site, "ctl2");
-    second.run(&mut site, 60);
+    let mut second = Alerter::at_work(&mut site, "ctl2", 60);
     assert_eq!(second.standings("compute1"), ["outcome-unknown"]);
     site.assert_all_notified();
     // The first one returns with its journal: what it knows ends the doubt.
     site.lost.clear();
-    let mut back = Alerter::start(&site, "ctl1");
-    back.run(&mut site, 20);
-    second.run(&mut site, 20);
-    site.assert_all_notified();
+    Alerter::start(&site, "ctl1").run(&mut site, 20);
+    second.notifies_all(&mut site, 20);
 }
 
 /// Two alerters make a mark each of one outage, and the first one could send it to nobody, nor write it into the register.
@@ -195,8 +185,7 @@ fn sent_by_another((mut site, mut first): (Site, Alerter)) -> Vec<(Option<Settle
     Alerter::start(&site, "ctl2").run(&mut site, 40);
     site.assert_all_notified();
     site.lost.clear();
-    let mut again = Alerter::start(&site, "ctl1");
-    again.run(&mut site, 40);
+    let again = Alerter::at_work(&mut site, "ctl1", 40);
     site.assert_all_notified();
     again
         .marks("compute1")
@@ -212,24 +201,18 @@ fn sent_by_another((mut site, mut first): (Site, Alerter)) -> Vec<(Option<Settle
 fn a_second_outage_with_the_same_connection_is_not_taken_over() {
     for (first, later) in [("ctl3", 10.0), ("ctl3", 300.0), ("ctl1", 300.0)] {
         let mut site = Site::new(&["compute1"]);
-        let mut alerter = Alerter::start(&site, first);
-        alerter.run(&mut site, 2);
-        site.outage("compute1", "ctl1");
-        alerter.run(&mut site, 20);
-        site.back("compute1", "ctl2");
-        alerter.run(&mut site, 2);
-        alerter = Alerter::start(&site, "ctl3");
-        alerter.run(&mut site, 2);
+        let mut alerter = Alerter::at_work(&mut site, first, 2);
+        alerter.meets_outage(&mut site, "compute1", "ctl1", 20);
+        alerter.meets_return(&mut site, "compute1", "ctl2", 2);
+        alerter = Alerter::at_work(&mut site, "ctl3", 2);
         site.advance(later);
         site.hosts.get_mut("compute1").unwrap().forget("ctl2");
         site.lost.insert("ctl2");
         site.register_is_mute = true;
-        site.outage("compute1", "ctl3");
-        alerter.run(&mut site, 4);
+        alerter.meets_outage(&mut site, "compute1", "ctl3", 4);
         let marks = alerter.marks("compute1");
         assert_eq!((marks.len(), &marks[0].incarnation), (2, &marks[1].incarnation));
-        alerter = Alerter::start(&site, "ctl3");
-        alerter.run(&mut site, 2);
+        alerter = Alerter::at_work(&mut site, "ctl3", 2);
         site.register_is_mute = false;
         alerter.run(&mut site, 40);
         let case = format!("the first mark is made on {first}, {later} s before");
@@ -244,18 +227,15 @@ fn a_register_that_comes_late_ends_the_doubt() {
     let mut site = Site::new(&["compute1"]);
     site.down.extend(["nova", "backup"]);
     let mut first = Alerter::start(&site, "ctl1");
-    site.outage("compute1", "ctl1");
-    first.run(&mut site, 20);
+    first.meets_outage(&mut site, "compute1", "ctl1", 20);
     drop(first);
     site.back("compute1", "ctl2");
     let register = std::mem::take(&mut site.register);
-    let mut again = Alerter::start(&site, "ctl1");
-    again.run(&mut site, 4);
+    let mut again = Alerter::at_work(&mut site, "ctl1", 4);
     assert_eq!(again.standings("compute1"), ["outcome-unknown"]);
     site.register.extend(register);
     site.down.clear();
-    again.run(&mut site, 60);
-    site.assert_all_notified();
+    again.notifies_all(&mut site, 60);
 }
 
 /// W18: a mark that cannot be published waits for a minute and goes then.
@@ -297,11 +277,9 @@ fn two_registers_become_one() {
     one.run(&mut site, 4);
     let left = std::mem::replace(&mut site.register, before);
     site.down = ["nova"].into();
-    let mut two = Alerter::start(&site, "ctl2");
-    two.run(&mut site, 4);
+    let mut two = Alerter::at_work(&mut site, "ctl2", 4);
     site.register.extend(left);
     site.down.clear();
     two.run(&mut site, 20);
-    one.run(&mut site, 20);
-    site.assert_all_notified();
+    one.notifies_all(&mut site, 20);
 }

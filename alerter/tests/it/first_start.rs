@@ -74,11 +74,9 @@ fn a_host_that_is_down_from_before_asks_once() {
         for is_released in [false, true] {
             let case = format!("{remembers:?}, {ago} s ago, released: {is_released}");
             let mut site = before(remembers, ago);
-            let mut first = Alerter::start(&site, "ctl1");
-            first.run(&mut site, 60);
+            let mut first = Alerter::at_work(&mut site, "ctl1", 60);
             assert_eq!(first.standings("compute1"), ["outcome-unknown"], "{case}");
-            first = Alerter::start(&site, "ctl1");
-            first.run(&mut site, 60);
+            first = Alerter::at_work(&mut site, "ctl1", 60);
             assert_eq!((asks(&first), rows(&first).len(), site.notified.len()), (1, 1, 0), "{case}");
             let id = rows(&first)[0].id;
             match is_released {
@@ -91,8 +89,7 @@ fn a_host_that_is_down_from_before_asks_once() {
                 [("ctl1", 0.0), ("ctl2", 0.0), ("ctl2", 8.0 * DAY), ("ctl3", 8.0 * DAY)]
             {
                 site.advance(later);
-                let mut next = Alerter::start(&site, controller);
-                next.run(&mut site, 60);
+                let next = Alerter::at_work(&mut site, controller, 60);
                 next.clear(&mut site);
                 let ended = rows(&next).iter().all(|row| row.settled.is_some());
                 assert_eq!((asks(&next), ended), (0, true), "{case}, on {controller} after {later} s");
@@ -123,16 +120,14 @@ fn what_is_back_or_not_covered_asks_nothing() {
         change(&mut site);
         site.advance(60.0);
         for controller in ["ctl1", "ctl2"] {
-            let mut alerter = Alerter::start(&site, controller);
-            alerter.run(&mut site, 60);
+            let alerter = Alerter::at_work(&mut site, controller, 60);
             assert!(rows(&alerter).is_empty(), "{what}, on {controller}: {:?}", rows(&alerter));
         }
     }
     let mut site = before(Remembers::History, 3600.0);
     site.back("compute1", "ctl1");
     site.hosts.get_mut("compute1").unwrap().member = Some(false);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 60);
+    let alerter = Alerter::at_work(&mut site, "ctl1", 60);
     assert!(rows(&alerter).is_empty(), "a cluster node was there since, and was stopped");
 }
 
@@ -147,8 +142,7 @@ fn only_the_last_fencing_asks() {
             site.history.insert(0, older);
         }
         let last = site.history.last().unwrap().at;
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 60);
+        let alerter = Alerter::at_work(&mut site, "ctl1", 60);
         let times: Vec<Timestamp> = rows(&alerter).iter().map(|row| row.failure_time).collect();
         assert_eq!(times, [last], "{kind:?}");
     }
@@ -161,19 +155,16 @@ fn where_register_and_journal_are_gone_it_asks() {
     for is_fenced_again in [false, true] {
         let (mut site, mut first) = begun(&["compute1"], "ctl1");
         site.lost.insert("ctl2");
-        site.outage("compute1", "ctl1");
-        first.run(&mut site, 20);
+        first.meets_outage(&mut site, "compute1", "ctl1", 20);
         site.assert_all_notified();
         let sent = site.notified.len();
         site.register.clear();
         site.lost = ["ctl1"].into();
         site.advance(600.0);
-        let mut second = Alerter::start(&site, "ctl2");
-        second.run(&mut site, 60);
+        let mut second = Alerter::at_work(&mut site, "ctl2", 60);
         assert_eq!((second.standings("compute1"), site.notified.len()), (vec!["outcome-unknown"], sent));
         if is_fenced_again {
-            site.seen_fenced("compute1");
-            second.run(&mut site, 60);
+            second.meets_fencing(&mut site, "compute1", 60);
             assert_eq!(site.notified.len(), 2 * sent, "it is down now, and that is news");
         }
         assert_eq!(rows(&second).len(), 1);
@@ -189,8 +180,7 @@ fn a_record_of_another_controller_joins_what_asks() {
         committed_at: site.now - Duration::from_secs(601),
         ..site.fencing("ctl3", "compute1")
     };
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 60);
+    let mut alerter = Alerter::at_work(&mut site, "ctl1", 60);
     assert_eq!(alerter.standings("compute1"), ["outcome-unknown"]);
     site.mark("ctl3", &old);
     alerter.run(&mut site, 60);
@@ -203,8 +193,7 @@ fn a_record_of_another_controller_joins_what_asks() {
 fn a_word_of_a_person_ends_it_and_the_next_failure_goes() {
     for is_marked in [false, true] {
         let mut site = before(Remembers::All, 600.0);
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 60);
+        let mut alerter = Alerter::at_work(&mut site, "ctl1", 60);
         if is_marked {
             let word = Fencing { origin: Origin::Operator, ..site.fencing("ctl1", "compute1") };
             site.mark("ctl1", &word);
@@ -218,8 +207,7 @@ fn a_word_of_a_person_ends_it_and_the_next_failure_goes() {
         site.advance(60.0);
         alerter.run(&mut site, 20);
         let sent = site.notified.len();
-        site.outage("compute1", "ctl2");
-        alerter.run(&mut site, 40);
+        alerter.meets_outage(&mut site, "compute1", "ctl2", 40);
         assert_eq!(site.notified.len(), sent + ROUTES.len(), "marked: {is_marked}");
         let ended =
             rows(&alerter).iter().filter_map(|row| row.settled).map(|(how, _)| how).collect::<Vec<_>>();

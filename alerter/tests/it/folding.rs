@@ -32,8 +32,7 @@ fn three_witnesses_of_one_fencing() {
             site.advance(0.7);
             site.hosts.get_mut("compute1").unwrap().fenced = site.now.seconds();
         }
-        alerter.run(&mut site, 60);
-        site.assert_all_notified();
+        alerter.notifies_all(&mut site, 60);
         for controller in ["ctl2", "ctl3"] {
             Alerter::start(&site, controller).run(&mut site, 60);
         }
@@ -45,18 +44,15 @@ fn three_witnesses_of_one_fencing() {
 #[test]
 fn after_a_noted_return_a_fencing_without_a_connection_is_another_outage() {
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
-    site.outage("compute1", "ctl1");
-    alerter.run(&mut site, 4);
-    site.back("compute1", "ctl1");
-    alerter.run(&mut site, 30);
+    alerter.meets_outage(&mut site, "compute1", "ctl1", 4);
+    alerter.meets_return(&mut site, "compute1", "ctl1", 30);
     let returned = alerter.marks("compute1")[0].returned_at;
     assert_eq!(returned, site.outages[0].ended.map(|at| Timestamp::from_seconds(at.seconds())));
     site.die("compute1");
     let fencing = Fencing { incarnation: None, ..site.fencing("ctl2", "compute1") };
     site.mark("ctl2", &fencing);
     site.advance(1.0);
-    site.seen_fenced("compute1");
-    alerter.run(&mut site, 40);
+    alerter.meets_fencing(&mut site, "compute1", 40);
     site.assert_all_notified();
     assert_eq!(alerter.marks("compute1").len(), 2);
 }
@@ -65,8 +61,7 @@ fn after_a_noted_return_a_fencing_without_a_connection_is_another_outage() {
 #[test]
 fn an_outage_that_is_swallowed_is_caught() {
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
-    site.outage("compute1", "ctl1");
-    alerter.run(&mut site, 4);
+    alerter.meets_outage(&mut site, "compute1", "ctl1", 4);
     site.back("compute1", "ctl1");
     site.advance(10.0);
     site.hosts.get_mut("compute1").unwrap().connections.clear();
@@ -148,10 +143,8 @@ fn lost_together(
     said: fn(Fencing) -> Fencing,
 ) -> (Site, usize) {
     let is_lost = matches!(watched, Watched::ByTheLost | Watched::InSilence);
-    let mut alerter = Alerter::start(&site, if is_lost { "ctl2" } else { "ctl3" });
-    alerter.run(&mut site, 2);
-    site.outage("compute1", "ctl1");
-    alerter.run(&mut site, 20);
+    let mut alerter = Alerter::at_work(&mut site, if is_lost { "ctl2" } else { "ctl3" }, 2);
+    alerter.meets_outage(&mut site, "compute1", "ctl1", 20);
     site.back("compute1", "ctl2");
     if watched != Watched::Never {
         alerter.run(&mut site, 2);
@@ -186,8 +179,7 @@ fn one_host_in_two_spellings() {
     let again = site.fencing("ctl2", "compute1");
     site.mark("ctl2", &again);
     site.advance(1.0);
-    site.seen_fenced("compute1");
-    alerter.run(&mut site, 40);
+    alerter.meets_fencing(&mut site, "compute1", 40);
     Alerter::start(&site, "ctl3").run(&mut site, 40);
     assert_eq!((site.notified.len(), site.notified_ids().len()), (2, 1), "{:?}", site.notified);
 }
@@ -198,12 +190,9 @@ fn one_host_in_two_spellings() {
 fn an_outage_without_a_mark_before_one_with_a_mark() {
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.die("compute1");
-    site.seen_fenced("compute1");
-    alerter.run(&mut site, 12);
-    site.back("compute1", "ctl2");
-    alerter.run(&mut site, 6);
-    site.outage("compute1", "ctl3");
-    alerter.run(&mut site, 40);
+    alerter.meets_fencing(&mut site, "compute1", 12);
+    alerter.meets_return(&mut site, "compute1", "ctl2", 6);
+    alerter.meets_outage(&mut site, "compute1", "ctl3", 40);
     site.assert_all_notified();
     for controller in ["ctl3", "ctl2"] {
         Alerter::start(&site, controller).run(&mut site, 40);

@@ -38,8 +38,7 @@ fn an_entry_of_a_live_host() {
         other.run(&mut site, 20);
         assert_eq!(other.standings("compute1"), ["unproven"]);
         assert!(site.notified.is_empty());
-        site.outage("compute1", "ctl2");
-        other.run(&mut site, 40);
+        other.meets_outage(&mut site, "compute1", "ctl2", 40);
         alerter.run(&mut site, 40);
         assert_eq!((notified(&site), site.notified.len()), (vec!["compute1"], 2), "once to each route");
     }
@@ -50,14 +49,12 @@ fn an_entry_of_a_live_host() {
 #[test]
 fn a_mark_of_a_further_fencing() {
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
-    site.outage("compute1", "ctl1");
-    alerter.run(&mut site, 30);
+    alerter.meets_outage(&mut site, "compute1", "ctl1", 30);
     assert_eq!(site.notified.len(), 2);
     let again = site.fencing("ctl2", "compute1");
     site.publish(renamed(&again, "compute1", "elsewhere.example.net"));
     site.mark("ctl2", &again);
-    site.seen_fenced("compute1");
-    alerter.run(&mut site, 60);
+    alerter.meets_fencing(&mut site, "compute1", 60);
     assert_eq!(alerter.standings("compute1").last(), Some(&"fenced-again"));
     assert_eq!(site.notified.len(), 2);
 }
@@ -85,8 +82,7 @@ fn a_mark_under_the_name_of_another_host() {
         let plug = HostName::parse("compute2.example.org").ok();
         site.publish(if is_mark { mark } else { Entry::Fencing(Fencing { plug, ..fencing }) });
         alerter.run(&mut site, 10);
-        site.outage("compute1", "ctl2");
-        alerter.run(&mut site, 40);
+        alerter.meets_outage(&mut site, "compute1", "ctl2", 40);
         assert_eq!(notified(&site), ["compute1"], "a mark: {is_mark}");
     }
 }

@@ -65,8 +65,7 @@ impl Story {
     fn new(has_key: bool) -> Self {
         let site = Site::new(&HOSTS);
         let mut site = if has_key { site.with_key() } else { site };
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 4);
+        let alerter = Alerter::at_work(&mut site, "ctl1", 4);
         Self { site, alerter, held: Vec::new() }
     }
 

@@ -129,10 +129,8 @@ async fn outages_in_a_row_are_sent_alike_by_every_controller() {
     site.configure(&format!("[masakari.cloud]\nclouds-file = \"{}\"\nrequired = false\n", clouds.display()));
     let mut first = Alerter::start(&site, "ctl1");
     for _ in 0..3 {
-        site.outage("compute1", "ctl1");
-        first.run(&mut site, 16);
-        site.back("compute1", "ctl1");
-        first.run(&mut site, 16);
+        first.meets_outage(&mut site, "compute1", "ctl1", 16);
+        first.meets_return(&mut site, "compute1", "ctl1", 16);
     }
     let sent = bodies(&first, "compute1");
     assert_eq!(sent.len(), 3);
@@ -142,7 +140,6 @@ async fn outages_in_a_row_are_sent_alike_by_every_controller() {
     assert!(marks[2].generated_time.seconds() < times[2], "the mark's own time is the broken variant");
     assert!(marks.iter().all(|mark| matches!(mark.standing, Standing::Proven(_))));
 
-    let mut second = Alerter::start(&site, "ctl2");
-    second.run(&mut site, 4);
+    let second = Alerter::at_work(&mut site, "ctl2", 4);
     assert_eq!(bodies(&second, "compute1"), sent);
 }

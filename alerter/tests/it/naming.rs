@@ -30,8 +30,7 @@ fn careless_mark(fencing: &Fencing) -> Entry {
 fn failed(from: KnownFrom, hosts: &[&'static str]) -> (Site, Alerter) {
     let mut site = Site::new(hosts);
     site.name_hosts(SLIP);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let mut alerter = Alerter::at_work(&mut site, "ctl1", 2);
     site.die("compute1");
     site.advance(1.0);
     let fencing = site.fencing("ctl3", "compute1");
@@ -42,8 +41,7 @@ fn failed(from: KnownFrom, hosts: &[&'static str]) -> (Site, Alerter) {
         KnownFrom::Pacemaker => {}
     }
     site.advance(1.0);
-    site.seen_fenced("compute1");
-    alerter.run(&mut site, 40);
+    alerter.meets_fencing(&mut site, "compute1", 40);
     (site, alerter)
 }
 
@@ -57,8 +55,7 @@ fn the_name_of_another_node_is_sent_to_nobody() {
         let (mut site, alerter) = failed(from, &["compute1", "compute2"]);
         drop(alerter);
         for controller in ["ctl1", "ctl2"] {
-            let mut alerter = Alerter::start(&site, controller);
-            alerter.run(&mut site, 40);
+            let alerter = Alerter::at_work(&mut site, controller, 40);
             let marks = alerter.marks("compute1");
             let held = marks.len() == 1 && marks[0].fqdn.is_none() && marks[0].settled.is_none();
             assert!(held, "{from:?} on {controller}: {marks:?}");
@@ -83,13 +80,11 @@ fn the_name_of_another_node_at_a_service_is_sent_to_nobody() {
     let mut site = Site::new(&hosts);
     let file = clouds.path("clouds.yaml");
     site.configure(&format!("[masakari.cloud]\nclouds-file = {file:?}\nhost-name = \"short\"\n"));
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let mut alerter = Alerter::at_work(&mut site, "ctl1", 2);
     site.die(hosts[0]);
     site.advance(1.0);
     site.off("ctl1", hosts[0]);
-    site.seen_fenced(hosts[0]);
-    alerter.run(&mut site, 40);
+    alerter.meets_fencing(&mut site, hosts[0], 40);
     let marks = alerter.marks(hosts[0]);
     assert!(marks.len() == 1 && marks[0].fqdn.is_none() && marks[0].settled.is_none(), "{marks:?}");
     assert!(site.notified.is_empty(), "{:?}", site.notified);
@@ -115,6 +110,5 @@ fn a_held_mark_waits_for_the_first_poll() {
     alerter.run(&mut site, 4);
     assert!(site.notified.is_empty());
     site.quorum = true;
-    alerter.run(&mut site, 40);
-    site.assert_all_notified();
+    alerter.notifies_all(&mut site, 40);
 }

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use drivers::masakari::{Masakari, Options};
 use drivers::{Driver, Failure, Message, Outcome, Step, openstack};
-use marks::host::HostName;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Map, Value, json};
@@ -270,14 +269,9 @@ fn new_state() -> Arc<Mutex<State>> {
 
 /// The mark that is sent.
 pub(crate) fn mark() -> Mark {
-    Mark {
-        id: id(),
-        node: HostName::parse("compute1").unwrap(),
-        fqdn: HostName::parse("Compute1.my.cloud.com").unwrap(),
-        on_shared_storage: true,
-        failure_time: Timestamp::from_seconds(AT - 1),
-        generated_time: Timestamp::from_seconds(AT),
-    }
+    let (failed, made) = (Timestamp::from_seconds(AT - 1), Timestamp::from_seconds(AT));
+    let names = ["compute1", "Compute1.my.cloud.com"];
+    Mark { generated_time: made, ..samples::sent(&id().to_string(), names, failed) }
 }
 
 /// One exchange. Whatever comes of it, nothing of it shows a secret.

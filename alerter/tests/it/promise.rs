@@ -92,8 +92,7 @@ fn a_mark_of_another_controller_comes_back_after_the_register_was_lost() {
         site.lost = ["ctl1"].into();
         site.down.clear();
         site.advance(2.0 * HOUR);
-        let mut second = Alerter::start(&site, "ctl2");
-        second.run(&mut site, 10);
+        let mut second = Alerter::at_work(&mut site, "ctl2", 10);
         if fenced_again {
             site.hosts.get_mut("compute1").unwrap().member = Some(false);
             site.off("ctl2", "compute1");
@@ -110,11 +109,9 @@ fn a_mark_of_another_controller_comes_back_after_the_register_was_lost() {
 fn a_part_of_the_register_that_is_lost_comes_back() {
     for seed in 0..8 {
         let (mut site, mut alerter) = begun(&["compute1", "compute2"], "ctl1");
-        site.outage("compute1", "ctl2");
-        alerter.run(&mut site, 10);
+        alerter.meets_outage(&mut site, "compute1", "ctl2", 10);
         site.down.extend(ROUTES);
-        site.outage("compute2", "ctl3");
-        alerter.run(&mut site, 20);
+        alerter.meets_outage(&mut site, "compute2", "ctl3", 20);
         let mut rng = fastrand::Rng::with_seed(seed);
         site.register.retain(|_, _| rng.bool());
         site.monitor("ctl3");
@@ -222,8 +219,7 @@ fn a_first_start_in_the_future_silences_nothing() {
     let mut site = fresh(&["compute1"]);
     let at = site.now + Duration::from_secs(10 * 365 * 86_400);
     site.publish(Entry::Watermark(Watermark { id: NoteId::generate(), at, by: "ctl1".into() }));
-    let mut alerter = Alerter::start(&site, "ctl2");
-    alerter.run(&mut site, 10);
+    let mut alerter = Alerter::at_work(&mut site, "ctl2", 10);
     site.die("compute1");
     site.advance(1.0);
     site.lost = ["ctl2"].into();
@@ -258,13 +254,10 @@ fn a_cluster_node_that_comes_back_and_is_fenced_again_is_reported_each_time() {
     {
         let mut site = fresh(&["hyper1"]);
         site.make_cluster_node("hyper1", kind);
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 4);
+        let mut alerter = Alerter::at_work(&mut site, "ctl1", 4);
         for _ in 0..times {
-            site.outage("hyper1", "ctl2");
-            alerter.run(&mut site, pause);
-            site.back("hyper1", "ctl2");
-            alerter.run(&mut site, pause);
+            alerter.meets_outage(&mut site, "hyper1", "ctl2", pause);
+            alerter.meets_return(&mut site, "hyper1", "ctl2", pause);
         }
         rest(&mut alerter, &mut site, 120);
         kept(&site, &alerter, false, &format!("{kind:?}, {times} times"));
@@ -277,8 +270,7 @@ fn a_cluster_node_that_stays_away_is_reported_once() {
     for kind in [Kind::Epoch, Kind::Flag] {
         let mut site = fresh(&["hyper1"]);
         site.make_cluster_node("hyper1", kind);
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 4);
+        let mut alerter = Alerter::at_work(&mut site, "ctl1", 4);
         site.outage("hyper1", "ctl2");
         for _ in 0..4 {
             alerter.run(&mut site, 40);
@@ -346,8 +338,7 @@ fn an_end_by_a_controller_that_does_not_exist_ends_nothing() {
             }
             site.mark("ctl2", &fencing);
             site.advance(1.0);
-            site.seen_fenced("compute1");
-            alerter.run(&mut site, 20);
+            alerter.meets_fencing(&mut site, "compute1", 20);
             site.publish(Entry::Settled(end));
             alerter.run(&mut site, 20);
             site.down.clear();
@@ -431,8 +422,7 @@ fn the_promise_finds_what_is_wrong() {
     assert_eq!(alerter.standings("compute1"), ["unproven"]);
     assert_eq!(site.promise(&alerter, true), Vec::<String>::new());
     assert_eq!(site.promise(&alerter, false).len(), 2, "no route was notified");
-    site.seen_fenced("compute1");
-    alerter.run(&mut site, 20);
+    alerter.meets_fencing(&mut site, "compute1", 20);
     assert_eq!(site.promise(&alerter, false), Vec::<String>::new());
     site.notified[0].on_shared_storage = false;
     assert_eq!(site.promise(&alerter, true).len(), 1);

@@ -29,11 +29,9 @@ fn prune(alerter: &mut Alerter, site: &Site) -> usize {
 /// One outage that was sent, with its host back, long ago; and what the register had of it then.
 fn long_ago() -> (Site, Alerter, BTreeMap<Key, Entry>) {
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
-    site.outage("compute1", "ctl1");
-    alerter.run(&mut site, 40);
+    alerter.meets_outage(&mut site, "compute1", "ctl1", 40);
     site.assert_all_notified();
-    site.back("compute1", "ctl1");
-    alerter.run(&mut site, 10);
+    alerter.meets_return(&mut site, "compute1", "ctl1", 10);
     let register = site.register.clone();
     assert!(register.keys().any(|key| matches!(key, Key::Settled(_))), "{register:?}");
     site.advance(YEARS);
@@ -60,8 +58,7 @@ fn a_mark_that_was_removed_is_never_sent_again() {
         }
         alerter.run(&mut site, 60);
         drop(alerter);
-        let mut next = Alerter::start(&site, "ctl2");
-        next.run(&mut site, 60);
+        let next = Alerter::at_work(&mut site, "ctl2", 60);
         assert_eq!(site.notified, notified, "sent once more ({is_settled})");
         let standings: Vec<Standing> = next.marks("compute1").iter().map(|row| row.standing).collect();
         match is_settled {
@@ -92,8 +89,7 @@ fn what_the_register_still_has_stays() {
 #[test]
 fn a_host_that_never_came_back_keeps_its_mark() {
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
-    site.outage("compute1", "ctl1");
-    alerter.run(&mut site, 40);
+    alerter.meets_outage(&mut site, "compute1", "ctl1", 40);
     site.advance(YEARS);
     site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
     alerter.run(&mut site, 4);
@@ -113,8 +109,7 @@ fn the_next_outage_is_sent() {
     site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
     alerter.run(&mut site, 4);
     prune(&mut alerter, &site);
-    site.outage("compute1", "ctl1");
-    alerter.run(&mut site, 60);
+    alerter.meets_outage(&mut site, "compute1", "ctl1", 60);
     site.assert_all_notified();
     assert_eq!(site.notified_ids().len(), 2);
 }

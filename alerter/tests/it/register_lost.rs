@@ -26,8 +26,7 @@ fn what_never_stood_in_the_register_is_not_past() {
     site.advance(60.0);
     site.back("compute1", "ctl1");
     site.advance(20.0 * DAY);
-    let mut second = Alerter::start(&site, "ctl2");
-    second.run(&mut site, 60);
+    let second = Alerter::at_work(&mut site, "ctl2", 60);
     assert_eq!(second.standings("compute1"), ["outcome-unknown"]);
     assert!(site.notified.is_empty());
 }
@@ -41,8 +40,7 @@ fn a_fencing_that_was_not_judged_yet_is_not_published_as_news() {
         let fencing = site.outage("compute1", "ctl2");
         first.run(&mut site, 20);
         if is_back {
-            site.back("compute1", "ctl1");
-            first.run(&mut site, 20);
+            first.meets_return(&mut site, "compute1", "ctl1", 20);
         }
         site.lost.insert("ctl1");
         site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
@@ -76,10 +74,8 @@ fn a_fencing_that_is_written_again_is_not_sent_again_by_the_alerter_that_sent_it
     let (mut site, mut first) = begun(&["compute1"], "ctl2");
     let fencing = site.outage("compute1", "ctl1");
     site.open("ctl1").note_published(Register::Attrd, &[Key::Fencing(fencing).to_string()]).unwrap();
-    first.run(&mut site, 20);
-    site.assert_all_notified();
-    site.back("compute1", "ctl1");
-    first.run(&mut site, 2);
+    first.notifies_all(&mut site, 20);
+    first.meets_return(&mut site, "compute1", "ctl1", 2);
     site.register.clear();
     write_again(&mut site, "ctl1");
     first.run(&mut site, 20);

@@ -54,8 +54,7 @@ fn a_sealed_mark_of_a_lost_controller_goes_out() {
     site.lost.insert("ctl1");
     site.register.remove(&Key::Fencing(fencing));
     site.down.clear();
-    let mut second = Alerter::start(&site, "ctl2");
-    second.run(&mut site, 4);
+    let second = Alerter::at_work(&mut site, "ctl2", 4);
     assert_eq!(second.standings("compute1"), ["journal"]);
     site.assert_all_notified();
 }
@@ -173,8 +172,7 @@ fn told(began: Timestamp, silent: bool, planted: Option<Planted<'_>>) -> Told {
     if silent {
         site.replace("domain = \"example.org\"\non-shared-storage = true\n", "");
     }
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let mut alerter = Alerter::at_work(&mut site, "ctl1", 2);
     for step in 0..3 {
         if let Some((entries, _)) = planted.filter(|(_, at)| *at == step) {
             entries(&site).into_iter().for_each(|entry| site.publish(entry));
@@ -227,8 +225,7 @@ fn nothing_without_a_seal_shapes_what_is_sent() {
 #[test]
 fn what_an_alerter_with_another_key_has_notified_is_held() {
     let (mut site, mut first) = begun(&["compute1"], "ctl1");
-    site.outage("compute1", "ctl2");
-    first.run(&mut site, 20);
+    first.meets_outage(&mut site, "compute1", "ctl2", 20);
     site.assert_all_notified();
     site.back("compute1", "ctl2");
     let by = |entry: &mut Entry| match entry {
@@ -239,8 +236,7 @@ fn what_an_alerter_with_another_key_has_notified_is_held() {
     site.register.values_mut().for_each(by);
     site.sealed.as_mut().unwrap().retain(|key| matches!(key, Key::Fencing(_)));
     site.advance(60.0);
-    let mut second = Alerter::start(&site, "ctl2");
-    second.run(&mut site, 40);
+    let second = Alerter::at_work(&mut site, "ctl2", 40);
     site.assert_all_notified();
     assert_eq!(second.standings("compute1"), ["outcome-unknown"]);
 }
@@ -251,16 +247,14 @@ fn what_an_alerter_with_another_key_has_notified_is_held() {
 fn where_pages_are_lacking_nobody_is_notified_again() {
     for is_partial in [true, false] {
         let (mut site, mut first) = begun(&["compute1"], "ctl1");
-        site.outage("compute1", "ctl2");
-        first.run(&mut site, 20);
+        first.meets_outage(&mut site, "compute1", "ctl2", 20);
         site.assert_all_notified();
         site.back("compute1", "ctl2");
         let (whole, notified) = (site.register.clone(), site.notified.len());
         site.register.retain(|key, _| matches!(key, Key::Fencing(_) | Key::Mark(_)));
         site.is_partial = is_partial;
         site.advance(60.0);
-        let mut second = Alerter::start(&site, "ctl3");
-        second.run(&mut site, 20);
+        let mut second = Alerter::at_work(&mut site, "ctl3", 20);
         if !is_partial {
             assert!(site.notified.len() > notified, "the broken variant notifies once more");
             continue;
@@ -279,8 +273,7 @@ fn where_pages_are_lacking_what_is_new_goes() {
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.is_partial = true;
     alerter.run(&mut site, 4);
-    site.outage("compute1", "ctl2");
-    alerter.run(&mut site, 70);
+    alerter.meets_outage(&mut site, "compute1", "ctl2", 70);
     site.assert_all_notified();
 }
 
@@ -291,14 +284,12 @@ fn a_sealed_mark_that_is_found_long_after_is_held() {
     let mut site = Site::at(Timestamp::now() - Duration::from_secs(4 * 86_400), &["compute1"]).with_key();
     site.down.extend(ROUTES);
     let mut first = Alerter::start(&site, "ctl1");
-    site.outage("compute1", "ctl3");
-    first.run(&mut site, 20);
+    first.meets_outage(&mut site, "compute1", "ctl3", 20);
     site.back("compute1", "ctl3");
     site.register.retain(|key, _| matches!(key, Key::Mark(_)));
     site.advance(3.0 * 86_400.0);
     site.down.clear();
-    let mut second = Alerter::start(&site, "ctl2");
-    second.run(&mut site, 20);
+    let second = Alerter::at_work(&mut site, "ctl2", 20);
     assert_eq!(second.standings("compute1"), ["unproven"]);
     assert!(site.notified.is_empty(), "{:?}", site.notified);
 }

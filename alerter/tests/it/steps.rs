@@ -48,10 +48,8 @@ fn begun_with(kinds: &'static [Kind]) -> (Site, Alerter) {
 fn no_host_is_called_back_on_a_route_that_did_not_get_its_failure() {
     let (mut site, mut alerter) = begun_with(&KINDS);
     site.down.insert("nova");
-    site.outage("compute1", "ctl1");
-    alerter.run(&mut site, 4);
-    site.back("compute1", "ctl2");
-    alerter.run(&mut site, 30);
+    alerter.meets_outage(&mut site, "compute1", "ctl1", 4);
+    alerter.meets_return(&mut site, "compute1", "ctl2", 30);
     assert_eq!(further(&site), []);
     site.down.clear();
     alerter.run(&mut site, 4);
@@ -64,10 +62,8 @@ fn lost_after(kinds: &'static [Kind], days: u32, is_sent: bool) -> Site {
     if !is_sent {
         site.down.insert("nova.return");
     }
-    site.outage("compute1", "ctl1");
-    first.run(&mut site, 4);
-    site.back("compute1", "ctl2");
-    first.run(&mut site, 4);
+    first.meets_outage(&mut site, "compute1", "ctl1", 4);
+    first.meets_return(&mut site, "compute1", "ctl2", 4);
     drop(first);
     site.down.clear();
     site.further.clear();
@@ -104,14 +100,12 @@ fn a_return_that_this_alerter_saw_is_sent_whatever_its_clock_says() {
         site.skews.insert("ctl2", days * 86_400_000);
         let mut first = Alerter::start_with(&site, "ctl1", &KINDS);
         first.run(&mut site, 4);
-        site.outage("compute1", "ctl3");
-        first.run(&mut site, 4);
+        first.meets_outage(&mut site, "compute1", "ctl3", 4);
         drop(first);
         site.lost.insert("ctl1");
         let mut second = Alerter::start_with(&site, "ctl2", &KINDS);
         second.run(&mut site, 4);
-        site.back("compute1", "ctl3");
-        second.run(&mut site, 90);
+        second.meets_return(&mut site, "compute1", "ctl3", 90);
         assert_eq!(returns(&site), 1, "{days} days ahead");
     }
 }
@@ -148,8 +142,7 @@ fn a_mark_whose_host_is_back_before_it_was_sent_follows_its_routes_terms() {
         site.configure(&format!("if-returned = \"{word}\"\n"));
         let mut alerter = Alerter::start(&site, "ctl1");
         site.down.insert("backup");
-        site.outage("compute1", "ctl1");
-        alerter.run(&mut site, 4);
+        alerter.meets_outage(&mut site, "compute1", "ctl1", 4);
         if is_back {
             site.back("compute1", "ctl2");
         }
@@ -166,8 +159,7 @@ fn a_mark_whose_host_is_back_before_it_was_sent_follows_its_routes_terms() {
         assert_eq!((state, mark.settled.map(|(how, _)| how)), (expected, settled), "{word}");
         if expected == State::Held {
             alerter.release_held(&site, mark.id);
-            alerter.run(&mut site, 4);
-            site.assert_all_notified();
+            alerter.notifies_all(&mut site, 4);
         }
     }
 }
@@ -177,10 +169,8 @@ fn held_for_a_host_that_is_back(mut site: Site, seconds: u32) -> (Site, Alerter)
     site.configure("if-returned = \"hold\"\n");
     let mut first = Alerter::start(&site, "ctl1");
     site.down.insert("backup");
-    site.outage("compute1", "ctl1");
-    first.run(&mut site, 4);
-    site.back("compute1", "ctl2");
-    first.run(&mut site, seconds);
+    first.meets_outage(&mut site, "compute1", "ctl1", 4);
+    first.meets_return(&mut site, "compute1", "ctl2", seconds);
     (site, first)
 }
 
@@ -192,8 +182,7 @@ fn another_alerter_does_not_send_what_was_held() {
     // The connection is forgotten with the controller that held it.
     site.hosts.get_mut("compute1").unwrap().forget("ctl2");
     site.down.clear();
-    let mut second = Alerter::start(&site, "ctl3");
-    second.run(&mut site, 30);
+    Alerter::start(&site, "ctl3").run(&mut site, 30);
     assert!(site.notified.iter().all(|notified| notified.route == "nova"), "{:?}", site.notified);
 }
 
@@ -212,8 +201,7 @@ fn what_was_released_for_a_route_is_released_on_every_controller() {
         first.run(&mut site, 4);
         drop(first);
         site.down.clear();
-        let mut second = Alerter::start(&site, "ctl3");
-        second.run(&mut site, 30);
+        let second = Alerter::at_work(&mut site, "ctl3", 30);
         let is_sent = site.notified.iter().any(|notified| notified.route == "backup");
         assert_eq!(is_sent, is_released, "{:?}", second.deliveries(mark));
     }
@@ -229,8 +217,7 @@ fn a_route_comes_after_another_or_after_its_limit() {
         if first_is_down {
             site.down.insert("nova");
         }
-        site.outage("compute1", "ctl1");
-        alerter.run(&mut site, 10);
+        alerter.meets_outage(&mut site, "compute1", "ctl1", 10);
         let notified =
             |site: &Site| site.notified.iter().map(|notified| notified.route.clone()).collect::<Vec<_>>();
         let expected: &[&str] = if first_is_down { &[] } else { &["nova", "backup"] };
@@ -288,8 +275,7 @@ fn a_host_whose_mark_may_have_arrived_is_called_back_after_unmark() {
         alerter.unmark(&site, mark);
         alerter.run(&mut site, 10);
         assert_eq!(returns(&site), 0, "it is off");
-        site.back("compute1", "ctl2");
-        alerter.run(&mut site, 30);
+        alerter.meets_return(&mut site, "compute1", "ctl2", 30);
         assert_eq!(returns(&site), expected, "{verdict:?}");
     }
 }
@@ -312,8 +298,7 @@ fn a_host_that_another_alerter_may_have_notified_of_is_called_back() {
             second.unmark(&site, mark);
         }
         site.down.clear();
-        site.back("compute1", "ctl3");
-        second.run(&mut site, 30);
+        second.meets_return(&mut site, "compute1", "ctl3", 30);
         assert_eq!(returns(&site), 1, "{is_unmarked_before}");
     }
 }
@@ -324,10 +309,8 @@ fn a_host_that_another_alerter_may_have_notified_of_is_called_back() {
 fn a_pending_return_outlives_unmark_and_waits_for_the_host() {
     let (mut site, mut alerter) = begun_with(&KINDS);
     site.down.extend(["backup", "nova.return"]);
-    site.outage("compute1", "ctl1");
-    alerter.run(&mut site, 4);
-    site.back("compute1", "ctl2");
-    alerter.run(&mut site, 4);
+    alerter.meets_outage(&mut site, "compute1", "ctl1", 4);
+    alerter.meets_return(&mut site, "compute1", "ctl2", 4);
     let first = alerter.marks("compute1")[0].id;
     alerter.unmark(&site, first);
     assert!(alerter.deliveries(first).contains(&("nova.return".to_owned(), State::Pending)));
@@ -337,13 +320,11 @@ fn a_pending_return_outlives_unmark_and_waits_for_the_host() {
     site.down.remove("nova.return");
     alerter.run(&mut site, 10);
     assert_eq!(returns(&site), 0, "it is dead, and not fenced yet");
-    site.outage("compute1", "ctl1");
-    alerter.run(&mut site, 10);
+    alerter.meets_outage(&mut site, "compute1", "ctl1", 10);
     let second = alerter.marks("compute1")[1].id;
     alerter.unmark(&site, second);
     alerter.run(&mut site, 10);
     assert_eq!(returns(&site), 0, "it is off, whatever its marks are");
-    site.back("compute1", "ctl3");
-    alerter.run(&mut site, 30);
+    alerter.meets_return(&mut site, "compute1", "ctl3", 30);
     assert!(returns(&site) >= 1);
 }

@@ -32,18 +32,15 @@ fn what_nobody_says_is_sent_to_nobody_until_the_configuration_says_it() {
             _ => {}
         }
         site.advance(1.0);
-        site.seen_fenced("compute1");
-        alerter.run(&mut site, 40);
+        alerter.meets_fencing(&mut site, "compute1", 40);
         drop(alerter);
         for controller in ["ctl1", "ctl2"] {
-            let mut alerter = Alerter::start(&site, controller);
-            alerter.run(&mut site, 40);
+            let alerter = Alerter::at_work(&mut site, controller, 40);
             assert_eq!(storage(&alerter), [None], "{from} on {controller}");
         }
         assert!(site.notified.is_empty(), "{from}: {:?}", site.notified);
         site.replace("[hosts]\n", "[hosts]\non-shared-storage = false\n");
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 40);
+        let alerter = Alerter::at_work(&mut site, "ctl1", 40);
         assert_eq!(storage(&alerter), [Some(false)], "{from}");
         site.assert_all_notified();
         assert_eq!(site.notified.len(), ROUTES.len());
@@ -59,8 +56,7 @@ fn what_the_agent_says_later_completes_the_mark_of_an_alert() {
     site.advance(1.0);
     let late = Fencing { given_shared_storage: Some(false), ..site.fencing("ctl3", "compute1") };
     site.advance(1.0);
-    site.seen_fenced("compute1");
-    alerter.run(&mut site, 20);
+    alerter.meets_fencing(&mut site, "compute1", 20);
     assert_eq!(storage(&alerter), [None]);
     site.mark("ctl3", &late);
     alerter.run(&mut site, 10);
@@ -76,14 +72,11 @@ fn a_host_that_power_alone_fences_right_after_its_return_is_reported_again() {
     for after in [0.5, 2.5, 4.5] {
         let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
         site.fail("compute1", true);
-        alerter.run(&mut site, 20);
-        site.assert_all_notified();
-        site.back("compute1", "ctl1");
-        alerter.run(&mut site, 1);
+        alerter.notifies_all(&mut site, 20);
+        alerter.meets_return(&mut site, "compute1", "ctl1", 1);
         site.die("compute1");
         site.advance(after);
-        site.seen_fenced("compute1");
-        alerter.run(&mut site, 40);
+        alerter.meets_fencing(&mut site, "compute1", 40);
         site.assert_all_notified();
         assert_eq!(alerter.marks("compute1").len(), 2, "{after} s");
     }

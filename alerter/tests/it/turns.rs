@@ -15,8 +15,7 @@ fn what_is_under_way_keeps_its_place_whatever_is_decided_meanwhile() {
     for (is_held, ends) in [(false, false), (true, false), (false, true), (true, true)] {
         let mut site = Site::new(&["compute1", "compute2"]);
         site.configure("[groups.default]\nmax-in-flight = 1\n");
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 2);
+        let mut alerter = Alerter::at_work(&mut site, "ctl1", 2);
         // Nobody marked the first one: its evidence makes a mark later.
         site.die("compute2");
         site.seen_fenced("compute2");

@@ -6,7 +6,6 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
@@ -233,14 +232,7 @@ impl Scene {
 }
 
 fn mark() -> Mark {
-    Mark {
-        id: MarkId::parse(ID).unwrap(),
-        node: HostName::parse("compute1").unwrap(),
-        fqdn: HostName::parse("compute1.my.cloud.com").unwrap(),
-        on_shared_storage: true,
-        failure_time: Timestamp::from_seconds(1_784_600_000),
-        generated_time: Timestamp::from_seconds(1_784_600_001),
-    }
+    Mark { id: MarkId::parse(ID).unwrap(), ..event::tests::mark() }
 }
 
 async fn listener() -> TcpListener {

@@ -10,8 +10,9 @@ use std::process::{Command, Stdio};
 use marks::delivery::{Arrivals, Delivery, State};
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
-use marks::id::FencingId;
-use marks::mark::{MarkRow, Proof, Source, Standing};
+use marks::id::{FencingId, MarkId};
+use marks::mark::{Mark, MarkRow, Proof, Source, Standing};
+use marks::register::MarkEntry;
 use marks::time::Timestamp;
 
 /// The fencer's record on `ctl1` of a host at that time, with optional parts empty.
@@ -63,6 +64,35 @@ pub fn mark(first: &Fencing) -> MarkRow {
 /// As [`fencing`] and [`mark`].
 pub fn mark_of(host: &str, at: Timestamp) -> MarkRow {
     mark(&fencing(host, at))
+}
+
+/// The same as the register has it, made on that controller.
+///
+/// # Panics
+/// As [`mark`].
+pub fn entry(first: &Fencing, made_by: &str) -> MarkEntry {
+    let fqdn = first.node.with_domain("example.org").expect("a name without a domain");
+    let mark = Mark {
+        id: first.id.into(),
+        generated_time: first.committed_at,
+        ..sent_as(&first.node, fqdn, first.asked_at)
+    };
+    let (incarnation, made_at) = (first.incarnation.clone(), first.committed_at);
+    MarkEntry { mark, source: Source::Fencing, incarnation, made_by: made_by.to_owned(), made_at }
+}
+
+/// What is sent of a host that failed then, with both of its names.
+///
+/// # Panics
+/// A name or the id is invalid.
+pub fn sent(id: &str, [node, fqdn]: [&str; 2], at: Timestamp) -> Mark {
+    let name = |name| HostName::parse(name).expect("a test names a host");
+    Mark { id: MarkId::parse(id).expect("a test has an id"), ..sent_as(&name(node), name(fqdn), at) }
+}
+
+fn sent_as(node: &HostName, fqdn: HostName, at: Timestamp) -> Mark {
+    let (id, node) = (FencingId::generate().into(), node.clone());
+    Mark { id, node, fqdn, on_shared_storage: true, failure_time: at, generated_time: at }
 }
 
 /// Its delivery on a required route, without an attempt yet, due at once.

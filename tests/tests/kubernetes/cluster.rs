@@ -133,15 +133,7 @@ pub(crate) fn mark() -> Mark {
 
 /// The mark of a host by its Pacemaker name.
 pub(crate) fn mark_of(node: &str) -> Mark {
-    let name = |text: &str| HostName::parse(text).expect("the tests' hosts have names");
-    Mark {
-        id: MarkId::parse(ID).expect("a literal id"),
-        node: name(node),
-        fqdn: name(&format!("{node}.my.cloud.com")),
-        on_shared_storage: true,
-        failure_time: Timestamp::now(),
-        generated_time: Timestamp::now(),
-    }
+    samples::sent(ID, [node, &format!("{node}.my.cloud.com")], Timestamp::now())
 }
 
 /// A later outage of the same host.

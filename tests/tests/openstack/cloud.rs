@@ -6,8 +6,6 @@ use std::time::Duration;
 use anyhow::ensure;
 use drivers::masakari::{Masakari, Options};
 use drivers::{Driver, Message, Named, Outcome, Step, openstack};
-use marks::host::HostName;
-use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use tempfile::TempDir;
@@ -131,13 +129,7 @@ impl Sender {
 
 /// The mark of a host, by its name in Masakari.
 pub(crate) fn mark(host: &str) -> Mark {
-    let host = HostName::parse(host).expect("the tests' hosts have names");
-    Mark {
-        id: MarkId::parse("0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b").expect("a literal id"),
-        node: host.clone(),
-        fqdn: host,
-        on_shared_storage: true,
-        failure_time: Timestamp::from_seconds(AT - 1),
-        generated_time: Timestamp::from_seconds(AT),
-    }
+    let (failed, made) = (Timestamp::from_seconds(AT - 1), Timestamp::from_seconds(AT));
+    let id = "0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b";
+    Mark { generated_time: made, ..samples::sent(id, [host, host], failed) }
 }

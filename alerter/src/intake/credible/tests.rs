@@ -1,6 +1,6 @@
 use marks::fencing::Fencing;
 use marks::id::{FencingId, MarkId, NoteId};
-use marks::mark::{Doubt, Mark, Settlement, Source, Standing};
+use marks::mark::{Doubt, Settlement, Standing};
 use marks::register::{About, Acknowledgement, Decision, Ending, Returned, Scope, Settled, Watermark};
 
 use super::*;
@@ -52,16 +52,9 @@ fn fencing(asked: i64, connected: i64) -> Fencing {
 }
 
 fn mark(failed: i64, made: i64, connected: i64) -> MarkEntry {
-    let mark = Mark {
-        id: id(),
-        node: host("compute1"),
-        fqdn: host("compute1.example.org"),
-        on_shared_storage: true,
-        failure_time: second(failed),
-        generated_time: second(failed),
-    };
-    let incarnation = Some(Incarnation::new("ctl1", 7, connected));
-    MarkEntry { mark, source: Source::Fencing, incarnation, made_by: "ctl2".into(), made_at: second(made) }
+    let mut entry = samples::entry(&fencing(failed, connected), "ctl2");
+    (entry.mark.id, entry.made_at) = (id(), second(made));
+    entry
 }
 
 fn judged(entry: &Entry) -> Result<(), Reason> {

@@ -103,6 +103,38 @@ impl Alerter {
         site.advance(2.0);
     }
 
+    /// One that starts here, and works for so long.
+    pub(crate) fn at_work(site: &mut Site, controller: &'static str, seconds: u32) -> Self {
+        let mut alerter = Self::start(site, controller);
+        alerter.run(site, seconds);
+        alerter
+    }
+
+    /// A host fails, and the alerter works for so long.
+    pub(crate) fn meets_outage(&mut self, site: &mut Site, host: &'static str, by: &'static str, span: u32) {
+        site.outage(host, by);
+        self.run(site, span);
+    }
+
+    /// The same of its return.
+    pub(crate) fn meets_return(&mut self, site: &mut Site, host: &'static str, by: &'static str, span: u32) {
+        site.back(host, by);
+        self.run(site, span);
+    }
+
+    /// The same of what Pacemaker reports.
+    pub(crate) fn meets_fencing(&mut self, site: &mut Site, host: &'static str, seconds: u32) {
+        site.seen_fenced(host);
+        self.run(site, seconds);
+    }
+
+    /// It works for so long, and every outage has been notified then.
+    #[track_caller]
+    pub(crate) fn notifies_all(&mut self, site: &mut Site, seconds: u32) {
+        self.run(site, seconds);
+        site.assert_all_notified();
+    }
+
     /// What the control socket and the API work on.
     pub(crate) fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.shared)

@@ -20,8 +20,7 @@ use journal::{Journal, Role};
 use marks::fencing::{Fencing, Incarnation};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId, OperationId};
-use marks::mark::{Mark, Source};
-use marks::register::{Entries, Entry, KEPT, Key, MarkEntry, Register, Unsealed};
+use marks::register::{Entries, Entry, KEPT, Key, Register, Unsealed};
 use marks::sighting::{Sighting, Witness};
 use marks::time::{Boot, Timestamp};
 use nix::unistd::Uid;
@@ -589,18 +588,7 @@ pub(crate) fn started(mut site: Site, controller: &'static str) -> (Site, Alerte
 }
 
 /// A mark as an alerter with the site's configuration makes it of a fencing.
-pub(crate) fn mark_of(fencing: &Fencing, made_by: &str) -> MarkEntry {
-    let mark = Mark {
-        id: fencing.id.into(),
-        node: fencing.node.clone(),
-        fqdn: HostName::parse(&format!("{}.example.org", fencing.node)).unwrap(),
-        on_shared_storage: true,
-        failure_time: fencing.asked_at,
-        generated_time: fencing.committed_at,
-    };
-    let (incarnation, made_at) = (fencing.incarnation.clone(), fencing.committed_at);
-    MarkEntry { mark, source: Source::Fencing, incarnation, made_by: made_by.into(), made_at }
-}
+pub(crate) use samples::entry as mark_of;
 
 /// Whether the register says anything of a fencing or of its mark.
 pub(crate) fn stands(fencing: &Fencing, register: &BTreeMap<Key, Entry>) -> bool {

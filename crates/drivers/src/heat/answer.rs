@@ -118,10 +118,8 @@ pub(super) fn no_server(found: &Found) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use marks::host::HostName;
     use marks::id::MarkId;
     use marks::mark::Mark;
-    use marks::time::Timestamp;
 
     use super::super::body;
     use super::*;
@@ -190,14 +188,7 @@ mod tests {
     const DONE: Option<Patched> = Some(Patched::Done);
 
     fn stored(step: Step, id: &str) -> Stored {
-        let mark = Mark {
-            id: MarkId::parse(id).unwrap(),
-            node: HostName::parse("compute1").unwrap(),
-            fqdn: HostName::parse("compute1.my.cloud.com").unwrap(),
-            on_shared_storage: true,
-            failure_time: Timestamp::from_seconds(1_784_600_000),
-            generated_time: Timestamp::from_seconds(1_784_600_001),
-        };
+        let mark = Mark { id: MarkId::parse(id).unwrap(), ..crate::event::tests::mark() };
         let bytes = match step {
             Step::Return => body::of_return(&mark, &mark.fqdn),
             _ => body::of_mark(&mark, &mark.fqdn),

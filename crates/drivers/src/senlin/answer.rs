@@ -84,8 +84,6 @@ pub(super) fn no_server(id: &str) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use marks::host::HostName;
-    use marks::id::MarkId;
     use marks::mark::Mark;
     use marks::time::Timestamp;
     use serde_json::json;
@@ -107,14 +105,7 @@ mod tests {
     /// The broken variant goes by the target's status alone, or by any action.
     #[test]
     fn a_recovery_since_the_failure_is_enough() {
-        let mark = Mark {
-            id: MarkId::parse("0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b").unwrap(),
-            node: HostName::parse("compute1").unwrap(),
-            fqdn: HostName::parse("compute1.my.cloud.com").unwrap(),
-            on_shared_storage: true,
-            failure_time: Timestamp(1_784_600_001_000),
-            generated_time: Timestamp(1_784_600_002_000),
-        };
+        let mark = Mark { failure_time: Timestamp(1_784_600_001_000), ..crate::event::tests::mark() };
         let recovery = Recovery { operation: Operation::Rebuild, check: None, check_capacity: None };
         let stored = Stored::read(&body::of_mark(&mark, &mark.fqdn, &recovery)).unwrap();
         let action = |made: &str| json!({"id": made, "created_at": made});
