@@ -65,11 +65,13 @@ macro_rules! kinds {
             }
         }
     };
-    (@ { $($field:ident: $value:expr),+ $(,)? }) => {{
+    (@ { $($field:ident: $value:expr $(=> $said:literal)?),+ $(,)? }) => {{
         let mut entry = ENTRY;
-        $(entry.$field = $value;)+
+        $(entry.$field = kinds!(= $value $(, $said)?);)+
         entry
     }};
+    (= $value:expr) => { $value };
+    (= $part:expr, $said:literal) => { Some(($part, $said)) };
 }
 
 kinds! {
@@ -89,20 +91,14 @@ kinds! {
         word: "configuration",
         then: "find the mistake with `nova-host-alerter check-config`, correct it, then run `nova-host-alerter reload`",
         degrades: true,
-        health: Some((
-            Part::Config,
-            "the new configuration is not in force, the old one stays in use: see `nova-host-alerter check-config` and `nova-host-alerter status`",
-        )),
+        health: Part::Config => "the new configuration is not in force, the old one stays in use: see `nova-host-alerter check-config` and `nova-host-alerter status`",
     }
     /// One of our own addresses is not served.
     NotServed: {
         word: "not-served",
         then: "find the process that has the address with `ss -lntxp`; or correct the address in the configuration and run `nova-host-alerter reload`",
         degrades: true,
-        health: Some((
-            Part::Config,
-            "one of the alerter's own addresses is not served: see `nova-host-alerter status`, and check the configuration",
-        )),
+        health: Part::Config => "one of the alerter's own addresses is not served: see `nova-host-alerter status`, and check the configuration",
     }
     /// The journal cannot be read.
     Journal: { word: "journal", level: Level::Critical }
@@ -119,10 +115,7 @@ kinds! {
         word: "unaccounted",
         level: Level::Critical,
         degrades: true,
-        health: Some((
-            Part::Queue,
-            "a record of a fencing is unaccounted for: see `nova-host-alerter status`",
-        )),
+        health: Part::Queue => "a record of a fencing is unaccounted for: see `nova-host-alerter status`",
     }
     /// An operator's decision is about a group that is not configured.
     UnknownGroup: {
@@ -130,10 +123,7 @@ kinds! {
         level: Level::Critical,
         then: "run that command when the decision is not needed any more; until then no mark is sent",
         degrades: true,
-        health: Some((
-            Part::Queue,
-            "an operator's decision is about a group that is not configured, so every mark is held: see `nova-host-alerter status`",
-        )),
+        health: Part::Queue => "an operator's decision is about a group that is not configured, so every mark is held: see `nova-host-alerter status`",
     }
     /// This partition of the cluster has no quorum.
     NoQuorum: {
@@ -141,10 +131,7 @@ kinds! {
         level: Level::Critical,
         then: "bring the other controllers back: `crm_mon -1`, `corosync-quorumtool -s`",
         degrades: true,
-        health: Some((
-            Part::Register,
-            "this partition of the cluster has no quorum, so nothing is sent until the other controllers are back",
-        )),
+        health: Part::Register => "this partition of the cluster has no quorum, so nothing is sent until the other controllers are back",
     }
     /// Whether this partition has quorum cannot be read.
     QuorumUnknown: {
@@ -152,10 +139,7 @@ kinds! {
         level: Level::Critical,
         then: PACEMAKER,
         degrades: true,
-        health: Some((
-            Part::RegisterLost,
-            "quorum cannot be read, so nothing is sent: check Pacemaker, and see `nova-host-alerter status`",
-        )),
+        health: Part::RegisterLost => "quorum cannot be read, so nothing is sent: check Pacemaker, and see `nova-host-alerter status`",
     }
     /// The cluster was polled too long ago.
     NotPermitted: {
@@ -170,100 +154,70 @@ kinds! {
         word: "register-unreadable",
         then: PACEMAKER,
         degrades: true,
-        health: Some((
-            Part::RegisterLost,
-            "the register cannot be read, so nothing is sent: check Pacemaker, and see `nova-host-alerter status`",
-        )),
+        health: Part::RegisterLost => "the register cannot be read, so nothing is sent: check Pacemaker, and see `nova-host-alerter status`",
     }
     /// The register cannot be written.
     RegisterUnwritable: {
         word: "register-unwritable",
         then: PACEMAKER,
         degrades: true,
-        health: Some((
-            Part::RegisterLost,
-            "the register cannot be written, so another controller may send marks again: see `nova-host-alerter status`",
-        )),
+        health: Part::RegisterLost => "the register cannot be written, so another controller may send marks again: see `nova-host-alerter status`",
     }
     /// The CIB cannot be read.
     CibUnreadable: {
         word: "cib-unreadable",
         then: PACEMAKER,
         degrades: true,
-        health: Some((
-            Part::Register,
-            "the CIB cannot be read, so Pacemaker confirms nothing: see `nova-host-alerter status`",
-        )),
+        health: Part::Register => "the CIB cannot be read, so Pacemaker confirms nothing: see `nova-host-alerter status`",
     }
     /// The fencing history cannot be read.
     HistoryUnreadable: {
         word: "history-unreadable",
         then: PACEMAKER,
         degrades: true,
-        health: Some((
-            Part::Register,
-            "the fencing history cannot be read: see `nova-host-alerter status`",
-        )),
+        health: Part::Register => "the fencing history cannot be read: see `nova-host-alerter status`",
     }
     /// The evidence of Pacemaker's alerts cannot be used.
     Evidence: {
         word: "evidence",
         then: "check the file, then remove it",
         degrades: true,
-        health: Some((
-            Part::Register,
-            "the evidence of Pacemaker's alerts cannot be used: see `nova-host-alerter status`",
-        )),
+        health: Part::Register => "the evidence of Pacemaker's alerts cannot be used: see `nova-host-alerter status`",
     }
     /// An entry of the register is not believed.
     RegisterEntry: {
         word: "register-entry",
         then: "find out who wrote it (root and the members of haclient can); if the configurations of two controllers differ, make them the same",
         degrades: true,
-        health: Some((
-            Part::Register,
-            "an entry of the register is not trusted: see `nova-host-alerter status`",
-        )),
+        health: Part::Register => "an entry of the register is not trusted: see `nova-host-alerter status`",
     }
     /// This controller has no register key, or another one than the other controllers.
     RegisterKey: {
         word: "register-key",
         then: "run `nova-host-alerter setup --check` on each controller and give all of them the same key",
         degrades: true,
-        health: Some((
-            Part::Register,
-            "the register's key is missing or differs between controllers: run `nova-host-alerter setup --check` on each",
-        )),
+        health: Part::Register => "the register's key is missing or differs between controllers: run `nova-host-alerter setup --check` on each",
     }
     /// This controller lacks a part of the register.
     RegisterPartial: {
         word: "register-partial",
         then: "if this lasts, restart Pacemaker on this controller: it then gets all entries from the other controllers",
         degrades: true,
-        health: Some((
-            Part::Register,
-            "this controller lacks a part of the register, so some marks are held: see `nova-host-alerter status`",
-        )),
+        health: Part::Register => "this controller lacks a part of the register, so some marks are held: see `nova-host-alerter status`",
     }
     /// The register has grown past a quarter of its limit.
     RegisterSize: {
         word: "register-size",
         then: "settle the open marks (`nova-host-alerter list`), or move the register to etcd (docs/registers.md)",
         degrades: true,
-        health: Some((
-            Part::Register,
-            "the register has grown past a quarter of its limit: see `nova-host-alerter status`",
-        )),
+        health: Part::Register => "the register has grown past a quarter of its limit: see `nova-host-alerter status`",
     }
     /// Clocks of controllers differ.
     ClockSkew: {
         word: "clock-skew",
         then: "check NTP on both controllers: `chronyc tracking`, or `timedatectl timesync-status`",
         degrades: true,
-        health: Some((
-            Part::Register,
-            "the clocks of controllers differ: check NTP, and see `nova-host-alerter status`",
-        )),
+        health: Part::Register => "the clocks of controllers differ: check NTP, and see `nova-host-alerter status`",
     }
     /// Something else in the cluster recovers hosts too.
     OtherRecovery: {
@@ -271,10 +225,7 @@ kinds! {
         level: Level::Critical,
         then: "finish the migration (docs/migrate.md); until then run `nova-host-alerter pause --reason TEXT`",
         degrades: true,
-        health: Some((
-            Part::Register,
-            "something else in the cluster recovers hosts too: run `nova-host-alerter status`",
-        )),
+        health: Part::Register => "something else in the cluster recovers hosts too: run `nova-host-alerter status`",
     }
     /// A mark device is stopped, or failed on a controller.
     MarkDevice: { word: "mark-device" }
@@ -285,18 +236,12 @@ kinds! {
     /// A route accepts nothing.
     Failing: {
         word: "failing",
-        health: Some((
-            Part::Driver,
-            "route ROUTE accepts nothing (FAILURE) and is retried: check its endpoint",
-        )),
+        health: Part::Driver => "route ROUTE accepts nothing (FAILURE) and is retried: check its endpoint",
     }
     /// A route's endpoint refuses every mark until somebody changes something.
     Refused: {
         word: "refused",
-        health: Some((
-            Part::Driver,
-            "route ROUTE refuses every mark (FAILURE): correct its endpoint or its configuration, then run `nova-host-alerter retry --all`",
-        )),
+        health: Part::Driver => "route ROUTE refuses every mark (FAILURE): correct its endpoint or its configuration, then run `nova-host-alerter retry --all`",
     }
     /// A route has rejected the marks of several hosts, and accepted none since.
     RejectsAll: { word: "rejects-all" }
@@ -304,59 +249,41 @@ kinds! {
     Stranded: {
         word: "stranded",
         degrades: true,
-        health: Some((
-            Part::Queue,
-            "marks wait for a route that is not configured any more: see `nova-host-alerter status`",
-        )),
+        health: Part::Queue => "marks wait for a route that is not configured any more: see `nova-host-alerter status`",
     }
     /// The row of a mark, or of a delivery of it, is damaged.
     Quarantined: {
         word: "quarantined",
         level: Level::Critical,
         degrades: true,
-        health: Some((
-            Part::Queue,
-            "the journal has damaged rows, which are neither sent nor dropped: see `nova-host-alerter list`",
-        )),
+        health: Part::Queue => "the journal has damaged rows, which are neither sent nor dropped: see `nova-host-alerter list`",
     }
     /// No route that a mark waits for is configured.
     NoRoute: {
         word: "no-route",
         level: Level::Critical,
         degrades: true,
-        health: Some((
-            Part::Queue,
-            "some open marks have no configured route left: see `nova-host-alerter list`, and check the routes",
-        )),
+        health: Part::Queue => "some open marks have no configured route left: see `nova-host-alerter list`, and check the routes",
     }
     /// A route does not accept a mark.
     Rejected: {
         word: "rejected",
         level: Level::Critical,
         degrades: true,
-        health: Some((
-            Part::Queue,
-            "marks are parked because their endpoints reject or refuse them: see `nova-host-alerter status`, and check the endpoints",
-        )),
+        health: Part::Queue => "marks are parked because their endpoints reject or refuse them: see `nova-host-alerter status`, and check the endpoints",
     }
     /// A route's terms, or its recovery controller's answer, hold a mark.
     HeldOnRoute: {
         word: "held-on-route",
         degrades: true,
-        health: Some((
-            Part::Queue,
-            "marks are held by the terms of a route, or by the answer of its recovery controller: see `nova-host-alerter status`",
-        )),
+        health: Part::Queue => "marks are held by the terms of a route, or by the answer of its recovery controller: see `nova-host-alerter status`",
     }
     /// No step of a mark's chain was acknowledged.
     ChainExhausted: {
         word: "chain-exhausted",
         level: Level::Critical,
         degrades: true,
-        health: Some((
-            Part::Queue,
-            "no step of a chain acknowledged its mark, and the last one is retried: see `nova-host-alerter list`",
-        )),
+        health: Part::Queue => "no step of a chain acknowledged its mark, and the last one is retried: see `nova-host-alerter list`",
     }
     /// Hosts were fenced and are not marked yet.
     NotMarked: { word: "not-marked", level: Level::Critical }
