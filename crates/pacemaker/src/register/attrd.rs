@@ -6,8 +6,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::error::RegisterError;
-use super::keeper::{Done, Keeper, Shelf, Texts};
+use super::error::{Done, RegisterError};
+use super::keeper::{Keeper, Shelf, Texts};
 use super::tools::{Tool, Tools};
 use super::{NAME, PAGES};
 use crate::cib::releases::NO_SUCH_OPTION;
@@ -27,7 +27,7 @@ impl Keeper for Attrd {
     /// A write replaces the present value, so the value is read first. What another controller writes in between is lost;
     /// ids are unique to their writer, and of two entries on one mark either will do. A fencing is not read first: its id
     /// is new, and its host waits.
-    fn publish(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
+    fn publish(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Done {
         if !matches!(entry, Entry::Fencing(_)) {
             let key = entry.key().to_string();
             match entry.held(&value(tools, &key, deadline)?) {
@@ -40,7 +40,7 @@ impl Keeper for Attrd {
         confirm(tools, entry, deadline)
     }
 
-    fn write(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
+    fn write(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Done {
         let (key, value) = (entry.key(), entry.value());
         let update = ["--private".to_owned(), format!("--node={key}"), format!("--update={value}")];
         tools.run(Tool::AttrdUpdater, &arguments(NAME, &update), &[], deadline).map(drop)
@@ -48,7 +48,7 @@ impl Keeper for Attrd {
 
     /// One by one, in order; after a failure the rest stays. The empty name stays in attrd as long as one controller
     /// runs, some hundred bytes each.
-    fn delete(&self, tools: &Tools, keys: &[String], deadline: Instant) -> Result<(), RegisterError> {
+    fn delete(&self, tools: &Tools, keys: &[String], deadline: Instant) -> Done {
         for key in keys {
             let deletion = ["--private".to_owned(), format!("--node={key}"), "--delete".to_owned()];
             tools.run(Tool::AttrdUpdater, &arguments(NAME, &deletion), &[], deadline).map(drop)?;
@@ -56,12 +56,12 @@ impl Keeper for Attrd {
         Ok(())
     }
 
-    fn all(&self, tools: &Tools, deadline: Instant) -> Result<Values, RegisterError> {
+    fn all(&self, tools: &Tools, deadline: Instant) -> Done<Values> {
         ask(tools, NAME, &["--query", "--all"].map(str::to_owned), deadline)
     }
 
     /// Reads the output of `attrd_updater --query --all`, with `--output-as=xml` or without.
-    fn parse(&self, printed: &str) -> Result<Values, RegisterError> {
+    fn parse(&self, printed: &str) -> Done<Values> {
         if printed.starts_with('<') { values(printed, NAME) } else { Ok(lines(printed, NAME)) }
     }
 
@@ -77,7 +77,7 @@ pub(super) fn pause(begun: Instant) {
 }
 
 /// A write counts only once it can be read back. At the end of the time, the last value read says why it does not count.
-fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
+fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Done {
     let (begun, mut missing) = (Instant::now(), None);
     loop {
         let key = entry.key().to_string();
@@ -92,7 +92,7 @@ fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), Regist
 }
 
 /// The value of one key; empty if there is none.
-fn value(tools: &Tools, key: &str, deadline: Instant) -> Result<String, RegisterError> {
+fn value(tools: &Tools, key: &str, deadline: Instant) -> Done<String> {
     let query = ["--query".to_owned(), format!("--node={key}")];
     let found = ask(tools, NAME, &query, deadline)?;
     Ok(found.into_iter().find(|(host, _)| host == key).map(|(_, value)| value).unwrap_or_default())
@@ -101,7 +101,7 @@ fn value(tools: &Tools, key: &str, deadline: Instant) -> Result<String, Register
 type Values = Vec<(String, String)>;
 
 impl Shelf for Attrd {
-    fn texts(&self, tools: &Tools, number: u16, deadline: Instant) -> Result<Texts, RegisterError> {
+    fn texts(&self, tools: &Tools, number: u16, deadline: Instant) -> Done<Texts> {
         ask(tools, &name_of(number), &["--query", "--all"].map(str::to_owned), deadline)
     }
 
@@ -118,7 +118,7 @@ fn name_of(number: u16) -> String {
 }
 
 /// As XML; in lines from a Pacemaker without XML.
-fn ask(tools: &Tools, name: &str, query: &[String], deadline: Instant) -> Result<Values, RegisterError> {
+fn ask(tools: &Tools, name: &str, query: &[String], deadline: Instant) -> Done<Values> {
     let as_xml = arguments(name, &[query, &["--output-as=xml".to_owned()]].concat());
     let expected = [&ABSENT[..], &[NO_SUCH_OPTION]].concat();
     match tools.run(Tool::AttrdUpdater, &as_xml, &expected, deadline)? {
@@ -144,7 +144,7 @@ fn lines(text: &str, name: &str) -> Values {
     own.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-fn values(xml: &str, name: &str) -> Result<Values, RegisterError> {
+fn values(xml: &str, name: &str) -> Done<Values> {
     let all = xml::elements(xml, "attribute").map_err(|_| Tool::AttrdUpdater.unreadable())?;
     let own = all.into_iter().filter(|attribute| attribute.get("name") == name);
     Ok(own.map(|attribute| (attribute.own("host"), attribute.own("value"))).collect())

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::error::RegisterError;
-use super::keeper::{At, Done, Keeper, Shelf, Texts, Written, batches};
+use super::error::{Done, RegisterError};
+use super::keeper::{At, Keeper, Shelf, Texts, Written, batches};
 use super::published::Published;
 use super::tools::{Tool, Tools};
 use super::{NAME, PAGES};
@@ -30,7 +30,7 @@ const SETS: &str = "/cib/configuration/crm_config/cluster_property_set";
 pub(super) struct InCib;
 
 impl Keeper for InCib {
-    fn publish(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
+    fn publish(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Done {
         need_quorum(tools, deadline)?;
         insert(tools, &set_of(entry), deadline)?;
         confirm(tools, entry, deadline)
@@ -38,7 +38,7 @@ impl Keeper for InCib {
 
     /// Inserts entries with as few changes of the configuration as possible. Returns whether that was all; otherwise some
     /// may be there now.
-    fn insert_all(&self, (tools, deadline): At<'_>, entries: &[&Entry]) -> Result<bool, RegisterError> {
+    fn insert_all(&self, (tools, deadline): At<'_>, entries: &[&Entry]) -> Done<bool> {
         need_quorum(tools, deadline)?;
         let sets: Vec<(&Entry, String)> = entries.iter().map(|entry| (*entry, set_of(entry))).collect();
         for batch in batches(&sets, LIMITS, |(_, set)| set.len()) {
@@ -49,7 +49,7 @@ impl Keeper for InCib {
         Ok(true)
     }
 
-    fn write(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
+    fn write(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Done {
         insert(tools, &set_of(entry), deadline)
     }
 
@@ -74,7 +74,7 @@ impl Keeper for InCib {
     }
 
     /// Deletes entries, with as few changes of the configuration as possible. A missing one is no error.
-    fn delete(&self, tools: &Tools, keys: &[String], deadline: Instant) -> Result<(), RegisterError> {
+    fn delete(&self, tools: &Tools, keys: &[String], deadline: Instant) -> Done {
         need_quorum(tools, deadline)?;
         let terms: Vec<String> = keys.iter().map(|key| format!("@id='{NAME}.{key}'")).collect();
         for batch in batches(&terms, LIMITS, |term| term.len() + OR.len()) {
@@ -85,12 +85,12 @@ impl Keeper for InCib {
         Ok(())
     }
 
-    fn all(&self, tools: &Tools, deadline: Instant) -> Result<Vec<(String, String)>, RegisterError> {
+    fn all(&self, tools: &Tools, deadline: Instant) -> Done<Vec<(String, String)>> {
         values(&all_of_it(tools, deadline)?)
     }
 
     /// Reads a CIB, or a part of it.
-    fn parse(&self, printed: &str) -> Result<Vec<(String, String)>, RegisterError> {
+    fn parse(&self, printed: &str) -> Done<Vec<(String, String)>> {
         values(printed)
     }
 
@@ -100,7 +100,7 @@ impl Keeper for InCib {
 }
 
 impl Shelf for InCib {
-    fn texts(&self, tools: &Tools, number: u16, deadline: Instant) -> Result<Texts, RegisterError> {
+    fn texts(&self, tools: &Tools, number: u16, deadline: Instant) -> Done<Texts> {
         let only = format!("{SETS}/nvpair[starts-with(@name,'{PAGES}.{number}.')]");
         Ok(texts_in(&ask(tools, &only, deadline)?)?.remove(&number).unwrap_or_default())
     }
@@ -120,12 +120,12 @@ impl Shelf for InCib {
 }
 
 /// Entries and pages, in one answer.
-pub(super) fn all_of_it(tools: &Tools, deadline: Instant) -> Result<String, RegisterError> {
+pub(super) fn all_of_it(tools: &Tools, deadline: Instant) -> Done<String> {
     ask(tools, &format!("{SETS}[starts-with(@id,'{NAME}')]"), deadline)
 }
 
 /// The pages by number in a CIB, or in a part of it.
-pub(super) fn texts_in(xml: &str) -> Result<BTreeMap<u16, Texts>, RegisterError> {
+pub(super) fn texts_in(xml: &str) -> Done<BTreeMap<u16, Texts>> {
     let pairs = xml::elements(xml, "nvpair").map_err(|_| Tool::Cibadmin.unreadable())?;
     let mut all: BTreeMap<u16, Texts> = BTreeMap::new();
     for pair in &pairs {
@@ -141,7 +141,7 @@ pub(super) fn texts_in(xml: &str) -> Result<BTreeMap<u16, Texts>, RegisterError>
 }
 
 /// Whether all of them were inserted.
-fn at_once(tools: &Tools, batch: &[(&Entry, String)], deadline: Instant) -> Result<bool, RegisterError> {
+fn at_once(tools: &Tools, batch: &[(&Entry, String)], deadline: Instant) -> Done<bool> {
     let sets: String = batch.iter().map(|(_, set)| set.as_str()).collect();
     match insert_text(tools, &format!("<crm_config>{sets}</crm_config>"), deadline) {
         Ok(answer) => Ok(answer.is_ok()),
@@ -152,16 +152,16 @@ fn at_once(tools: &Tools, batch: &[(&Entry, String)], deadline: Instant) -> Resu
 
 const OR: &str = " or ";
 
-fn need_quorum(tools: &Tools, deadline: Instant) -> Result<(), RegisterError> {
+fn need_quorum(tools: &Tools, deadline: Instant) -> Done {
     if tools.quorum(deadline)? { Ok(()) } else { Err(RegisterError::NoQuorum) }
 }
 
-fn insert(tools: &Tools, set: &str, deadline: Instant) -> Result<(), RegisterError> {
+fn insert(tools: &Tools, set: &str, deadline: Instant) -> Done {
     insert_text(tools, set, deadline).map(drop)
 }
 
 /// An inner `Err` means that an element with that id exists.
-fn insert_text(tools: &Tools, xml: &str, deadline: Instant) -> Result<Result<String, i32>, RegisterError> {
+fn insert_text(tools: &Tools, xml: &str, deadline: Instant) -> Done<Result<String, i32>> {
     let arguments = ["--create", "--scope=crm_config", "--xml-text", xml].map(str::to_owned);
     tools.run(Tool::Cibadmin, &arguments, &[EXISTS], deadline)
 }
@@ -178,7 +178,7 @@ fn set(id: &str, value: &str) -> String {
 }
 
 /// A write counts only once it can be read back.
-fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
+fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Done {
     let key = entry.key().to_string();
     let only = format!("{SETS}[@id='{NAME}.{key}']");
     let found = values(&ask(tools, &only, deadline)?)?.into_iter().find(|(found, _)| *found == key);
@@ -189,12 +189,12 @@ fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), Regist
     }
 }
 
-fn ask(tools: &Tools, path: &str, deadline: Instant) -> Result<String, RegisterError> {
+fn ask(tools: &Tools, path: &str, deadline: Instant) -> Done<String> {
     let answer = tools.parts(path, deadline)?;
     Ok(if answer.is_empty() { "<crm_config/>".to_owned() } else { answer })
 }
 
-fn values(xml: &str) -> Result<Vec<(String, String)>, RegisterError> {
+fn values(xml: &str) -> Done<Vec<(String, String)>> {
     let pairs = xml::elements(xml, "nvpair").map_err(|_| Tool::Cibadmin.unreadable())?;
     Ok(pairs.iter().filter_map(own).collect())
 }

@@ -3,20 +3,15 @@
 use std::time::Instant;
 
 use super::attrd::pause;
-use super::error::RegisterError;
+use super::error::{Done, RegisterError};
 use super::keeper::Keeper;
 use super::publish;
 use super::tools::Tools;
 use marks::register::Key;
 
 /// See [`super::clear`].
-pub(super) fn clear(
-    keeper: &dyn Keeper,
-    tools: &Tools,
-    keys: &[Key],
-    deadline: Instant,
-) -> Result<(), RegisterError> {
-    let standing = publish::values(keeper, tools, deadline)?;
+pub(super) fn clear(keeper: &dyn Keeper, tools: &Tools, keys: &[Key], deadline: Instant) -> Done {
+    let standing = publish::values(keeper, (tools, deadline))?;
     let mut keys: Vec<&Key> = keys.iter().filter(|key| standing.contains_key(&key.to_string())).collect();
     keys.sort_by_key(|key| turn(key));
     let keys: Vec<String> = keys.into_iter().map(Key::to_string).collect();
@@ -43,15 +38,10 @@ fn turn(key: &Key) -> u8 {
 }
 
 /// At the end of the time, the last read says what is wrong.
-fn confirm(
-    keeper: &dyn Keeper,
-    tools: &Tools,
-    keys: &[String],
-    deadline: Instant,
-) -> Result<(), RegisterError> {
+fn confirm(keeper: &dyn Keeper, tools: &Tools, keys: &[String], deadline: Instant) -> Done {
     let (begun, mut seen) = (Instant::now(), None);
     loop {
-        let standing = match publish::values(keeper, tools, deadline) {
+        let standing = match publish::values(keeper, (tools, deadline)) {
             Ok(standing) => standing,
             Err(e) => return Err(seen.unwrap_or(e)),
         };

@@ -5,6 +5,9 @@ use crate::child::ChildError;
 use crate::cib::releases::NOT_CONNECTED;
 use marks::register::Entry;
 
+/// What a use of the register returned.
+pub type Done<T = ()> = Result<T, RegisterError>;
+
 /// Why the register could not be written or read. The message never shows what was read.
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use marks::register::{Entries, Entry, Held};
 
-use super::error::RegisterError;
+use super::error::{Done, RegisterError};
 use super::etcd_seal;
 use super::etcdctl::{self, Answer};
 use super::keeper::{At, Keeper, Written, batches};
@@ -25,7 +25,7 @@ pub(super) struct InEtcd;
 type Values = Vec<(String, String)>;
 
 impl Keeper for InEtcd {
-    fn publish(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
+    fn publish(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Done {
         if create(tools, &[entry], deadline)? {
             return Ok(());
         }
@@ -38,7 +38,7 @@ impl Keeper for InEtcd {
         }
     }
 
-    fn insert_all(&self, (tools, deadline): At<'_>, entries: &[&Entry]) -> Result<bool, RegisterError> {
+    fn insert_all(&self, (tools, deadline): At<'_>, entries: &[&Entry]) -> Done<bool> {
         for batch in batches(entries, LIMITS, |entry| text_of(entry)) {
             if !create(tools, batch, deadline)? {
                 return Ok(false);
@@ -48,7 +48,7 @@ impl Keeper for InEtcd {
     }
 
     /// If the key is taken, another writer was there: its next reader decides whether it counts.
-    fn write(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
+    fn write(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Done {
         create(tools, &[entry], deadline).map(drop)
     }
 
@@ -63,7 +63,7 @@ impl Keeper for InEtcd {
         Ok(missing)
     }
 
-    fn delete(&self, tools: &Tools, keys: &[String], deadline: Instant) -> Result<(), RegisterError> {
+    fn delete(&self, tools: &Tools, keys: &[String], deadline: Instant) -> Done {
         let prefix = &etcdctl::place(tools)?.prefix;
         for batch in batches(keys, LIMITS, String::len) {
             let operations: String = batch.iter().map(|key| format!("del \"{prefix}{key}\"\n")).collect();
@@ -72,18 +72,18 @@ impl Keeper for InEtcd {
         Ok(())
     }
 
-    fn all(&self, tools: &Tools, deadline: Instant) -> Result<Values, RegisterError> {
+    fn all(&self, tools: &Tools, deadline: Instant) -> Done<Values> {
         let own = |(key, value): (String, String)| (key, etcd_seal::parts(&value).0.to_owned());
         Ok(sealed(tools, deadline)?.into_iter().map(own).collect())
     }
 
-    fn entries(&self, tools: &Tools, deadline: Instant) -> Result<Entries, RegisterError> {
+    fn entries(&self, tools: &Tools, deadline: Instant) -> Done<Entries> {
         let prefix = &etcdctl::place(tools)?.prefix;
         Ok(etcd_seal::read(sealed(tools, deadline)?, prefix, &tools.keys))
     }
 
     /// Reads the output of `etcdctl --write-out=json get --prefix PREFIX`, for any prefix.
-    fn parse(&self, printed: &str) -> Result<Values, RegisterError> {
+    fn parse(&self, printed: &str) -> Done<Values> {
         let answer: Answer = etcdctl::parse(printed.as_bytes())?;
         let last = |key: String| key.rsplit('/').next().map(str::to_owned).unwrap_or_default();
         Ok(pairs(&answer).map(|(key, value)| (last(key), etcd_seal::parts(&value).0.to_owned())).collect())
@@ -95,7 +95,7 @@ impl Keeper for InEtcd {
 }
 
 /// Everything there, with its seals. Deeper keys under the same prefix belong to another cluster.
-fn sealed(tools: &Tools, deadline: Instant) -> Result<Values, RegisterError> {
+fn sealed(tools: &Tools, deadline: Instant) -> Done<Values> {
     let prefix = &etcdctl::place(tools)?.prefix;
     let answer = etcdctl::ask(tools, &["get", "--prefix", prefix], "", deadline)?;
     let own = |(key, value): (String, String)| {
@@ -106,7 +106,7 @@ fn sealed(tools: &Tools, deadline: Instant) -> Result<Values, RegisterError> {
 }
 
 /// Writes all of these, or none if one of their keys is taken; returns whether it did.
-fn create(tools: &Tools, entries: &[&Entry], deadline: Instant) -> Result<bool, RegisterError> {
+fn create(tools: &Tools, entries: &[&Entry], deadline: Instant) -> Done<bool> {
     let prefix = &etcdctl::place(tools)?.prefix;
     let (mut absent, mut puts) = (String::new(), String::new());
     for entry in entries {
@@ -118,7 +118,7 @@ fn create(tools: &Tools, entries: &[&Entry], deadline: Instant) -> Result<bool, 
 }
 
 /// The alphabet of keys and values needs no escapes there.
-fn transaction(tools: &Tools, text: &str, deadline: Instant) -> Result<bool, RegisterError> {
+fn transaction(tools: &Tools, text: &str, deadline: Instant) -> Done<bool> {
     Ok(etcdctl::ask(tools, &["txn"], text, deadline)?.succeeded)
 }
 

@@ -8,7 +8,7 @@ use marks::register::Etcd;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::error::RegisterError;
+use super::error::{Done, RegisterError};
 use super::etcd_fault::EtcdFault;
 use super::tools::{OUTPUT_MAX, Tools};
 use crate::child::{self, ChildError};
@@ -42,17 +42,12 @@ pub(super) struct Pair {
 }
 
 /// The settings of etcd.
-pub(super) fn place(tools: &Tools) -> Result<&Etcd, RegisterError> {
+pub(super) fn place(tools: &Tools) -> Done<&Etcd> {
     tools.etcd.as_ref().ok_or(RegisterError::Etcd(EtcdFault::Unknown))
 }
 
 /// Repeats the request until there is an answer or no time is left.
-pub(super) fn ask(
-    tools: &Tools,
-    arguments: &[&str],
-    input: &str,
-    deadline: Instant,
-) -> Result<Answer, RegisterError> {
+pub(super) fn ask(tools: &Tools, arguments: &[&str], input: &str, deadline: Instant) -> Done<Answer> {
     let (mut said, mut attempt) = (None, ATTEMPT);
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -75,12 +70,7 @@ fn has_time(deadline: Instant) -> bool {
     deadline.saturating_duration_since(Instant::now()) >= SHORTEST
 }
 
-fn ask_once(
-    tools: &Tools,
-    arguments: &[&str],
-    input: &str,
-    limit: Duration,
-) -> Result<Answer, RegisterError> {
+fn ask_once(tools: &Tools, arguments: &[&str], input: &str, limit: Duration) -> Done<Answer> {
     let mut command = command(tools)?;
     let own = format!("{}ms", limit.saturating_sub(RESERVE).max(limit / 2).as_millis());
     // These it does not read from its environment.
@@ -94,7 +84,7 @@ fn ask_once(
 }
 
 /// With the settings of `[store.etcd]` alone. User and password are given as every release of etcdctl takes them.
-fn command(tools: &Tools) -> Result<Command, RegisterError> {
+fn command(tools: &Tools) -> Done<Command> {
     let Etcd { endpoints, ca, identity, login, prefix: _ } = place(tools)?;
     let mut command = child::cluster_tool(&tools.etcdctl);
     command.env("ETCDCTL_API", "3").env("ETCDCTL_WRITE_OUT", "json");
@@ -112,6 +102,6 @@ fn command(tools: &Tools) -> Result<Command, RegisterError> {
 }
 
 /// Reads its output.
-pub(super) fn parse<T: DeserializeOwned>(printed: &[u8]) -> Result<T, RegisterError> {
+pub(super) fn parse<T: DeserializeOwned>(printed: &[u8]) -> Done<T> {
     serde_json::from_slice(printed).map_err(|_| RegisterError::Unreadable { tool: "etcdctl" })
 }

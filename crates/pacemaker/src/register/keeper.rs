@@ -5,23 +5,23 @@ use std::time::Instant;
 use marks::register::pages::Writer;
 use marks::register::{Entries, Entry};
 
-use super::error::RegisterError;
+use super::error::Done;
 use super::published::Published;
 use super::tools::Tools;
 
 /// A store of entries.
 pub(super) trait Keeper {
     /// Writes an entry and reads it back. Another alerter's entry on the same mark stays, and counts.
-    fn publish(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError>;
+    fn publish(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Done;
 
     /// Inserts entries without reading first, if the store cannot overwrite. Returns whether that was all; otherwise some
     /// may be there now.
-    fn insert_all(&self, _: At<'_>, _: &[&Entry]) -> Result<bool, RegisterError> {
+    fn insert_all(&self, _: At<'_>, _: &[&Entry]) -> Done<bool> {
         Ok(false)
     }
 
     /// Writes an entry that is known to be absent, after [`Keeper::insert_all`].
-    fn write(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError>;
+    fn write(&self, tools: &Tools, entry: &Entry, deadline: Instant) -> Done;
 
     /// The same for several; returns those that may be there now.
     fn write_all<'a>(&self, at: At<'_>, missing: Vec<&'a Entry>, published: &mut Published) -> Written<'a> {
@@ -30,16 +30,16 @@ pub(super) trait Keeper {
     }
 
     /// Deletes entries, in order. A missing one is no error.
-    fn delete(&self, tools: &Tools, keys: &[String], deadline: Instant) -> Result<(), RegisterError>;
+    fn delete(&self, tools: &Tools, keys: &[String], deadline: Instant) -> Done;
 
     /// All keys with their values.
-    fn all(&self, tools: &Tools, deadline: Instant) -> Result<Vec<(String, String)>, RegisterError>;
+    fn all(&self, tools: &Tools, deadline: Instant) -> Done<Vec<(String, String)>>;
 
     /// Reads its tool's output.
-    fn parse(&self, printed: &str) -> Result<Vec<(String, String)>, RegisterError>;
+    fn parse(&self, printed: &str) -> Done<Vec<(String, String)>>;
 
     /// All separate entries.
-    fn entries(&self, tools: &Tools, deadline: Instant) -> Result<Entries, RegisterError> {
+    fn entries(&self, tools: &Tools, deadline: Instant) -> Done<Entries> {
         Ok(entries(&self.all(tools, deadline)?))
     }
 
@@ -50,7 +50,7 @@ pub(super) trait Keeper {
 /// A store of texts under keys, with a few texts under each number.
 pub(super) trait Shelf {
     /// All texts under this number, with their owners.
-    fn texts(&self, tools: &Tools, number: u16, deadline: Instant) -> Result<Texts, RegisterError>;
+    fn texts(&self, tools: &Tools, number: u16, deadline: Instant) -> Done<Texts>;
 
     /// Stores a text, replacing the previous one.
     fn put(&self, tools: &Tools, place: (u16, &Writer), text: &str, deadline: Instant) -> Done;
@@ -60,10 +60,7 @@ pub(super) trait Shelf {
 pub(super) type At<'t> = (&'t Tools, Instant);
 
 /// The entries that may be there now.
-pub(super) type Written<'a> = Result<Vec<&'a Entry>, RegisterError>;
-
-/// Nothing more is known.
-pub(super) type Done = Result<(), RegisterError>;
+pub(super) type Written<'a> = Done<Vec<&'a Entry>>;
 
 /// Keys with their values.
 pub(super) type Texts = Vec<(String, String)>;

@@ -22,7 +22,7 @@ use marks::time::Timestamp;
 
 use keeper::{Keeper, Shelf};
 
-pub use error::RegisterError;
+pub use error::{Done, RegisterError};
 pub use etcd_fault::EtcdFault;
 pub use paged::{Found, Paged};
 pub use published::Published;
@@ -39,12 +39,7 @@ pub const PAGES: &str = "host-failure-page";
 ///
 /// # Errors
 /// [`RegisterError`]; entries before the failed one are there, the failed one may be.
-pub fn publish(
-    register: Register,
-    tools: &Tools,
-    entries: &[Entry],
-    deadline: Instant,
-) -> Result<(), RegisterError> {
+pub fn publish(register: Register, tools: &Tools, entries: &[Entry], deadline: Instant) -> Done {
     let keeper = keeper_of(register)?;
     entries.iter().try_for_each(|entry| match entry.is_fit() {
         true => keeper.publish(tools, entry, deadline),
@@ -56,7 +51,7 @@ pub fn publish(
 /// tool that is missing or hangs, or a lost quorum, ends all.
 pub fn publish_all(register: Register, tools: &Tools, entries: &[Entry], deadline: Instant) -> Published {
     let mut published = Published::default();
-    let publish = |keeper| publish::all(keeper, tools, entries, deadline, &mut published);
+    let publish = |keeper| publish::all(keeper, (tools, deadline), entries, &mut published);
     published.stopped = keeper_of(register).and_then(publish).err();
     published
 }
@@ -68,12 +63,7 @@ pub fn publish_all(register: Register, tools: &Tools, entries: &[Entry], deadlin
 ///
 /// # Errors
 /// [`RegisterError`]; each entry may be gone or not.
-pub fn clear(
-    register: Register,
-    tools: &Tools,
-    keys: &[Key],
-    deadline: Instant,
-) -> Result<(), RegisterError> {
+pub fn clear(register: Register, tools: &Tools, keys: &[Key], deadline: Instant) -> Done {
     clear::clear(keeper_of(register)?, tools, keys, deadline)
 }
 
@@ -81,7 +71,7 @@ pub fn clear(
 ///
 /// # Errors
 /// [`RegisterError`] if the content is unknown; bad entries are kept apart and are no error.
-pub fn read(register: Register, tools: &Tools, deadline: Instant) -> Result<Entries, RegisterError> {
+pub fn read(register: Register, tools: &Tools, deadline: Instant) -> Done<Entries> {
     Ok(find(register, tools, deadline)?.entries)
 }
 
@@ -89,7 +79,7 @@ pub fn read(register: Register, tools: &Tools, deadline: Instant) -> Result<Entr
 ///
 /// # Errors
 /// As [`read`].
-pub fn find(register: Register, tools: &Tools, deadline: Instant) -> Result<Found, RegisterError> {
+pub fn find(register: Register, tools: &Tools, deadline: Instant) -> Done<Found> {
     if register == Register::Cib {
         return find_in_cib(&cib::all_of_it(tools, deadline)?, tools);
     }
@@ -106,11 +96,11 @@ pub fn find(register: Register, tools: &Tools, deadline: Instant) -> Result<Foun
 ///
 /// # Errors
 /// As [`read`]; a register that has no pages.
-pub fn pages(register: Register, tools: &Tools, deadline: Instant) -> Result<Pages, RegisterError> {
+pub fn pages(register: Register, tools: &Tools, deadline: Instant) -> Done<Pages> {
     Ok(book(shelf_of(register)?, tools, deadline)?.pages)
 }
 
-fn book(shelf: &dyn Shelf, tools: &Tools, deadline: Instant) -> Result<paged::Book, RegisterError> {
+fn book(shelf: &dyn Shelf, tools: &Tools, deadline: Instant) -> Done<paged::Book> {
     paged::read(&tools.keys, |number| shelf.texts(tools, number, deadline))
 }
 
@@ -119,7 +109,7 @@ fn book(shelf: &dyn Shelf, tools: &Tools, deadline: Instant) -> Result<paged::Bo
 ///
 /// # Errors
 /// [`RegisterError`]
-pub fn has_news(paged: &Paged, tools: &Tools, deadline: Instant) -> Result<bool, RegisterError> {
+pub fn has_news(paged: &Paged, tools: &Tools, deadline: Instant) -> Done<bool> {
     let counts_plain = tools.keys.is_empty() || Timestamp::now() < paged.plain_until;
     if counts_plain && attrd::Attrd.entries(tools, deadline)? != paged.plain {
         return Ok(true);
@@ -131,7 +121,7 @@ pub fn has_news(paged: &Paged, tools: &Tools, deadline: Instant) -> Result<bool,
 ///
 /// # Errors
 /// [`RegisterError::Unreadable`] if it was cut off.
-pub fn find_in_cib(xml: &str, tools: &Tools) -> Result<Found, RegisterError> {
+pub fn find_in_cib(xml: &str, tools: &Tools) -> Done<Found> {
     let plain = parse_output(Register::Cib, xml)?;
     let mut texts = cib::texts_in(xml)?;
     let book = paged::read(&tools.keys, |number| Ok(texts.remove(&number).unwrap_or_default()))?;
@@ -149,15 +139,15 @@ pub fn write_pages(
     writer: &Writer,
     writes: &[Write],
     (head, deadline): (&Head, Instant),
-) -> Result<(), RegisterError> {
-    paged::write(shelf_of(register)?, tools, writer, writes, (head, deadline))
+) -> Done {
+    paged::write(shelf_of(register)?, (tools, deadline), writer, writes, head)
 }
 
 /// Reads the output of the register's tool: `attrd_updater`, as XML or not, `cibadmin`, or `etcdctl`.
 ///
 /// # Errors
 /// [`RegisterError::Unreadable`] if it was cut off.
-pub fn parse_output(register: Register, printed: &str) -> Result<Entries, RegisterError> {
+pub fn parse_output(register: Register, printed: &str) -> Done<Entries> {
     match keeper_of(register) {
         Ok(keeper) => Ok(keeper::entries(&keeper.parse(printed)?)),
         Err(_none) => Ok(Entries::default()),
@@ -168,7 +158,7 @@ pub fn parse_output(register: Register, printed: &str) -> Result<Entries, Regist
 ///
 /// # Errors
 /// [`RegisterError::None`]: there is none.
-fn keeper_of(register: Register) -> Result<&'static dyn Keeper, RegisterError> {
+fn keeper_of(register: Register) -> Done<&'static dyn Keeper> {
     match register {
         Register::Attrd => Ok(&attrd::Attrd),
         Register::Cib => Ok(&cib::InCib),
@@ -181,7 +171,7 @@ fn keeper_of(register: Register) -> Result<&'static dyn Keeper, RegisterError> {
 ///
 /// # Errors
 /// As [`keeper_of`].
-fn shelf_of(register: Register) -> Result<&'static dyn Shelf, RegisterError> {
+fn shelf_of(register: Register) -> Done<&'static dyn Shelf> {
     match register {
         Register::Attrd => Ok(&attrd::Attrd),
         Register::Cib => Ok(&cib::InCib),

@@ -7,8 +7,8 @@ use marks::register::{Apart, Entries, SealKeys, Trust, Why, plain_until, united}
 use marks::time::Timestamp;
 
 use super::attrd::pause;
-use super::error::RegisterError;
-use super::keeper::{Shelf, Texts};
+use super::error::{Done, RegisterError};
+use super::keeper::{At, Shelf, Texts};
 use super::tools::Tools;
 
 /// The most unsealed pages that are read: without a seal anybody can claim any number of pages and writers. Without a key
@@ -33,10 +33,7 @@ pub(super) struct Book {
 }
 
 /// Reads all pages, the heads first: they give the number of the others. `texts` returns the texts under a number.
-pub(super) fn read(
-    keys: &SealKeys,
-    mut texts: impl FnMut(u16) -> Result<Texts, RegisterError>,
-) -> Result<Book, RegisterError> {
+pub(super) fn read(keys: &SealKeys, mut texts: impl FnMut(u16) -> Done<Texts>) -> Done<Book> {
     let mut book = Book::default();
     let mut last = HEAD;
     for number in HEAD..=u16::MAX {
@@ -59,11 +56,11 @@ pub(super) fn read(
 /// See [`super::write_pages`].
 pub(super) fn write(
     shelf: &dyn Shelf,
-    tools: &Tools,
+    (tools, deadline): At<'_>,
     writer: &Writer,
     writes: &[Write],
-    (head, deadline): (&Head, Instant),
-) -> Result<(), RegisterError> {
+    head: &Head,
+) -> Done {
     for Write { number, last, entries } in writes {
         let head = match *number {
             HEAD => Head { last: *last, ..head.clone() },
@@ -71,7 +68,7 @@ pub(super) fn write(
         };
         let text = pages::write(writer, *number, &head, entries, &tools.keys);
         shelf.put(tools, (*number, writer), &text, deadline)?;
-        confirm(shelf, tools, (*number, writer), &text, deadline)?;
+        confirm(shelf, (tools, deadline), (*number, writer), &text)?;
     }
     Ok(())
 }
@@ -80,11 +77,10 @@ pub(super) fn write(
 /// last text read says why it does not count.
 fn confirm(
     shelf: &dyn Shelf,
-    tools: &Tools,
+    (tools, deadline): At<'_>,
     (number, writer): (u16, &Writer),
     text: &str,
-    deadline: Instant,
-) -> Result<(), RegisterError> {
+) -> Done {
     let (begun, key, mut missing) = (Instant::now(), writer.to_string(), None);
     loop {
         match shelf.texts(tools, number, deadline) {

@@ -4,51 +4,38 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::attrd::pause;
-use super::error::RegisterError;
-use super::keeper::Keeper;
+use super::error::{Done, RegisterError};
+use super::keeper::{At, Keeper};
 use super::published::Published;
-use super::tools::Tools;
 use marks::register::Entry;
 
 /// See [`super::publish_all`].
-pub(super) fn all(
-    keeper: &dyn Keeper,
-    tools: &Tools,
-    entries: &[Entry],
-    deadline: Instant,
-    published: &mut Published,
-) -> Result<(), RegisterError> {
+pub(super) fn all(keeper: &dyn Keeper, at: At<'_>, entries: &[Entry], published: &mut Published) -> Done {
     let (fit, unfit): (Vec<&Entry>, Vec<&Entry>) = entries.iter().partition(|entry| entry.is_fit());
     published.failed.extend(unfit.into_iter().map(|entry| (entry.key(), RegisterError::unfit(entry))));
     if fit.is_empty() {
         return Ok(());
     }
-    let inserted = keeper.insert_all((tools, deadline), &fit);
+    let inserted = keeper.insert_all(at, &fit);
     if matches!(inserted, Ok(true)) {
-        return confirm(keeper, tools, fit, published, deadline);
+        return confirm(keeper, at, fit, published);
     }
-    let missing = published.sort(fit, &values(keeper, tools, deadline)?);
+    let missing = published.sort(fit, &values(keeper, at)?);
     if missing.is_empty() {
         return Ok(());
     }
     inserted?;
-    let written = keeper.write_all((tools, deadline), missing, published)?;
-    confirm(keeper, tools, written, published, deadline)
+    let written = keeper.write_all(at, missing, published)?;
+    confirm(keeper, at, written, published)
 }
 
 /// A write counts only once it can be read back.
-fn confirm(
-    keeper: &dyn Keeper,
-    tools: &Tools,
-    written: Vec<&Entry>,
-    published: &mut Published,
-    deadline: Instant,
-) -> Result<(), RegisterError> {
-    let begun = Instant::now();
-    let mut missing = published.sort(written, &values(keeper, tools, deadline)?);
+fn confirm(keeper: &dyn Keeper, at: At<'_>, written: Vec<&Entry>, published: &mut Published) -> Done {
+    let (begun, (_, deadline)) = (Instant::now(), at);
+    let mut missing = published.sort(written, &values(keeper, at)?);
     while keeper.is_late() && !missing.is_empty() && Instant::now() < deadline {
         pause(begun);
-        let Ok(values) = values(keeper, tools, deadline) else { break };
+        let Ok(values) = values(keeper, at) else { break };
         missing = published.sort(missing, &values);
     }
     let lost = missing.into_iter().map(|entry| {
@@ -61,11 +48,7 @@ fn confirm(
 }
 
 /// Everything that is there now.
-pub(super) fn values(
-    keeper: &dyn Keeper,
-    tools: &Tools,
-    deadline: Instant,
-) -> Result<BTreeMap<String, String>, RegisterError> {
+pub(super) fn values(keeper: &dyn Keeper, (tools, deadline): At<'_>) -> Done<BTreeMap<String, String>> {
     let pairs = keeper.all(tools, deadline)?;
     Ok(pairs.into_iter().filter(|(_, value)| !value.is_empty()).collect())
 }

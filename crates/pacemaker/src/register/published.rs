@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::error::RegisterError;
+use super::error::{Done, RegisterError};
 use marks::register::{Entry, Held, Key};
 
 /// The results for entries that were to be published.
@@ -42,8 +42,8 @@ impl Published {
     pub(super) fn write<'a>(
         &mut self,
         entries: impl IntoIterator<Item = &'a Entry>,
-        write: impl Fn(&Entry) -> Result<(), RegisterError>,
-    ) -> Result<Vec<&'a Entry>, RegisterError> {
+        write: impl Fn(&Entry) -> Done,
+    ) -> Done<Vec<&'a Entry>> {
         let mut written = Vec::new();
         for entry in entries {
             match write(entry) {
@@ -55,7 +55,7 @@ impl Published {
     }
 
     /// A failure that the tool reports may concern this one entry; any other fault ends all.
-    fn note(&mut self, entry: &Entry, error: RegisterError) -> Result<(), RegisterError> {
+    fn note(&mut self, entry: &Entry, error: RegisterError) -> Done {
         match error {
             RegisterError::Tool { ref source, .. } if source.code().is_some() => {
                 self.failed.push((entry.key(), error));

@@ -6,7 +6,7 @@ use std::time::Instant;
 use marks::register::pages::Part;
 use marks::register::{Etcd, SealKeys};
 
-use super::error::RegisterError;
+use super::error::{Done, RegisterError};
 use crate::child;
 use crate::cib::releases::{NO_QUORUM, NOTHING_FOUND};
 
@@ -86,7 +86,7 @@ impl Tools {
     ///
     /// # Errors
     /// [`RegisterError::Tool`] and [`RegisterError::Unreadable`]: it is unknown.
-    pub fn quorum(&self, deadline: Instant) -> Result<bool, RegisterError> {
+    pub fn quorum(&self, deadline: Instant) -> Done<bool> {
         let said = self.run(Tool::CrmNode, &["--quorum".to_owned()], &[NO_QUORUM], deadline)?;
         match said.as_deref().map(str::trim) {
             Ok("1") => Ok(true),
@@ -99,7 +99,7 @@ impl Tools {
     ///
     /// # Errors
     /// [`RegisterError::Tool`] and [`RegisterError::Unreadable`].
-    pub fn parts(&self, path: &str, deadline: Instant) -> Result<String, RegisterError> {
+    pub fn parts(&self, path: &str, deadline: Instant) -> Done<String> {
         self.query(&["--xpath", path], deadline)
     }
 
@@ -107,7 +107,7 @@ impl Tools {
     ///
     /// # Errors
     /// As [`Self::parts`].
-    pub fn heads(&self, path: &str, deadline: Instant) -> Result<String, RegisterError> {
+    pub fn heads(&self, path: &str, deadline: Instant) -> Done<String> {
         self.query(&["--xpath", path, "--no-children"], deadline)
     }
 
@@ -117,7 +117,7 @@ impl Tools {
     }
 
     /// What `cibadmin` finds in the local CIB with these arguments.
-    pub(crate) fn query(&self, what: &[&str], deadline: Instant) -> Result<String, RegisterError> {
+    pub(crate) fn query(&self, what: &[&str], deadline: Instant) -> Done<String> {
         let arguments = ["--query", "--local"].into_iter().chain(what.iter().copied());
         let arguments: Vec<String> = arguments.map(str::to_owned).collect();
         let answer = self.run(Tool::Cibadmin, &arguments, &[NOTHING_FOUND], deadline)?;
@@ -128,11 +128,11 @@ impl Tools {
     ///
     /// # Errors
     /// [`RegisterError::Tool`] and [`RegisterError::Unreadable`].
-    pub fn history(&self, deadline: Instant) -> Result<String, RegisterError> {
+    pub fn history(&self, deadline: Instant) -> Done<String> {
         self.ask(Tool::StonithAdmin, &["--history", "*", "--verbose", "--output-as=xml"], deadline)
     }
 
-    fn ask(&self, tool: Tool, arguments: &[&str], deadline: Instant) -> Result<String, RegisterError> {
+    fn ask(&self, tool: Tool, arguments: &[&str], deadline: Instant) -> Done<String> {
         let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
         self.run(tool, &arguments, &[], deadline)?.map_err(|_unexpected| tool.unreadable())
     }
@@ -144,7 +144,7 @@ impl Tools {
         arguments: &[String],
         expected: &[i32],
         deadline: Instant,
-    ) -> Result<Result<String, i32>, RegisterError> {
+    ) -> Done<Result<String, i32>> {
         let program = match tool {
             Tool::AttrdUpdater => &self.attrd_updater,
             Tool::Cibadmin => &self.cibadmin,
