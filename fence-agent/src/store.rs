@@ -216,7 +216,7 @@ mod tests {
             asked(&store, Request::Append(fencing));
         }
         let (mark, mut journal) = (samples::mark(&ended), Journal::open(&store, Role::Alerter).unwrap());
-        journal.make_mark(&mark, Taken::Fencing(&ended), &[], Timestamp::now()).unwrap();
+        journal.make_mark(&mark, Taken::Fencing(&ended), &[], None, Timestamp::now()).unwrap();
         assert!(journal.dismiss(mark.id, "acknowledged", "a test", Timestamp::now()).unwrap());
         assert_eq!(lacks(&ended), Some(vec![waiting.clone()]));
         asked(&store, Request::Note(&[Key::Fencing(ended.id).to_string()]));

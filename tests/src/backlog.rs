@@ -130,7 +130,7 @@ fn mark(journal: &mut Journal, fencing: &Fencing, routes: &[&str]) -> anyhow::Re
         link: None,
     };
     let deliveries: Vec<NewDelivery> = routes.iter().map(delivery).collect();
-    journal.make_mark(&row, Taken::Fencing(fencing), &deliveries, row.made_at)?;
+    journal.make_mark(&row, Taken::Fencing(fencing), &deliveries, None, row.made_at)?;
     Ok(body)
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use journal::{Damage, Journal, JournalError};
+use journal::{Damage, Done, Journal};
 use marks::id::MarkId;
 use tokio::sync::oneshot;
 use tracing::error;
@@ -67,8 +67,8 @@ impl Store {
     /// What `work` met.
     pub async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Journal) -> Result<T, JournalError> + Send + 'static,
-    ) -> Result<T, JournalError> {
+        work: impl FnOnce(&mut Journal) -> Done<T> + Send + 'static,
+    ) -> Done<T> {
         let (answer, result) = oneshot::channel();
         let work: Work = Box::new(move |journal| {
             let _asker_gave_up = answer.send(work(journal));

@@ -13,7 +13,7 @@ use super::sources::{control, patient_control, wait_for};
 use super::text;
 use crate::cli::{self, Cli};
 use crate::control::api::{ChangeAnswer, Daemon, HostAnswer, HostRequest, Request, RouteStatus, TestAnswer};
-use crate::control::client::{self, ClientError};
+use crate::control::client::{self, Said};
 
 pub(super) fn mark(cli: &Cli, options: &cli::Mark) -> anyhow::Result<ExitCode> {
     ensure!(
@@ -63,7 +63,7 @@ fn patch_host(
 /// What the daemon answers. What the other controllers do not know yet would be undone if this one failed now.
 pub(super) fn said_of<T>(
     daemon: &client::Daemon,
-    answer: impl Future<Output = Result<T, ClientError>>,
+    answer: impl Future<Output = Said<T>>,
 ) -> anyhow::Result<T> {
     let answer = wait_for(answer)??;
     if daemon.has_accepted_alone() {
@@ -107,7 +107,7 @@ pub(super) fn send_test(cli: &Cli, options: &cli::SendTest) -> anyhow::Result<Ex
         let daemon: Daemon = control(cli).get("/v1/status").await?;
         patient_control(cli, slowest(&daemon, options)).post("/v1/send-test", &request).await
     };
-    let answers: Result<Vec<TestAnswer>, ClientError> = wait_for(asked)?;
+    let answers: Said<Vec<TestAnswer>> = wait_for(asked)?;
     let answers = answers?;
     let line = |a: &TestAnswer| vec![a.route.clone(), a.kind.clone(), a.detail.clone()];
     print(cli, &answers, || text::table(&answers.iter().map(line).collect::<Vec<_>>()))?;

@@ -2,14 +2,14 @@
 
 use std::process::ExitCode;
 
-use journal::{Journal, JournalError};
+use journal::Done;
 use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 use serde::Serialize;
 
 use super::answer::print;
 use super::change::change;
-use super::merged::{CLUSTER, RegisterView};
+use super::merged::{CLUSTER, Records};
 use super::sources::Sources;
 use super::terminal::Style;
 use super::{read, text};
@@ -72,7 +72,7 @@ impl<'a> Listed<'a> {
 
 pub(super) fn list(cli: &Cli) -> anyhow::Result<ExitCode> {
     let sources = Sources::open(cli)?;
-    let mut all = in_force(sources.journal.as_ref(), &sources.register, Timestamp::now())?;
+    let mut all = in_force(sources.records(), Timestamp::now())?;
     all.retain(|decision| matches!(decision.about, About::Maintenance { .. }));
     let view = sources.register.view();
     let listed: Vec<Listed> = all.iter().map(|one| Listed::of(one, view)).collect();
@@ -84,20 +84,14 @@ pub(super) fn list(cli: &Cli) -> anyhow::Result<ExitCode> {
 ///
 /// # Errors
 /// As any read.
-pub(super) fn in_force(
-    journal: Option<&Journal>,
-    register: &RegisterView,
-    now: Timestamp,
-) -> Result<Vec<Decision>, JournalError> {
-    let (there, ended) = register.in_force();
-    let here = journal.map(|journal| journal.decisions_in_force(now)).transpose()?;
-    let mut all: Vec<Decision> = read::sound(here);
+pub(super) fn in_force(records: Records<'_>, now: Timestamp) -> Done<Vec<Decision>> {
+    let (there, ended) = records.register.in_force();
+    let mut all = read::sound(records.here(|journal| journal.decisions_in_force(now))?);
     all.retain(|decision| decision.about.holds() && !ended.contains(&decision.id));
     for decision in there {
         let is_over = decision.over_at(None).is_some_and(|until| until <= now);
         let is_known = all.iter().any(|known| known.id == decision.id);
-        let has_ended = journal.map(|journal| journal.has_ended(decision.id)).transpose()?;
-        if !is_over && !is_known && has_ended != Some(true) {
+        if !is_over && !is_known && !records.here(|journal| journal.has_ended(decision.id))? {
             all.push(decision.clone());
         }
     }
@@ -165,7 +159,7 @@ mod tests {
         let end = Ending { id: ended.id, at: NOW, actor: "bob".into(), reason: "done".into() };
         let all = [&open, &ended, &over, &release].map(|decision| Entry::Decision(decision.clone()));
         let register = register(all.into_iter().chain([Entry::Ending(end)]).collect());
-        assert_eq!(in_force(None, &register, NOW).unwrap(), [open]);
-        assert_eq!(in_force(None, &alone(), NOW).unwrap(), []);
+        assert_eq!(in_force(Records { journal: None, register: &register }, NOW).unwrap(), [open]);
+        assert_eq!(in_force(Records { journal: None, register: &alone() }, NOW).unwrap(), []);
     }
 }

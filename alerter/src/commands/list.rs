@@ -83,10 +83,10 @@ fn unmarked(sources: &Sources, filter: &Filter, now: Timestamp) -> anyhow::Resul
     if filter.asks_for_delivery() {
         return Ok(Vec::new());
     }
-    let journal = sources.journal.as_ref();
-    let unfolded = sound(journal.map(Journal::unfolded_fencings).transpose()?);
+    let records = sources.records();
+    let unfolded = sound(records.here(Journal::unfolded_fencings)?);
     let own = (sources.controller.as_str(), Rules::of(&sources.site));
-    let new = unmarked::unmarked(journal, unfolded, &sources.register, own, now)?;
+    let new = unmarked::unmarked(records, unfolded, own, now)?;
     let is_wanted = |fencing: &&Fencing| filter.takes(&fencing.node, fencing.asked_at);
     let here = new.here.iter().filter(is_wanted).map(|one| of_fencing(one, "waits for the daemon"));
     let there = new.elsewhere.iter().filter(is_wanted);

@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use journal::{Journal, JournalError};
+use journal::{Done, Journal, JournalError};
 use marks::delivery::{Attempt, Delivery, State};
 use marks::fencing::Fencing;
 use marks::id::{FencingId, MarkId, NoteId};
@@ -157,38 +157,48 @@ impl RegisterView {
     }
 }
 
-/// The wanted marks of journal and register, oldest first. `rows` are those of the journal; one that is open here and has
-/// ended elsewhere has ended.
-///
-/// # Errors
-/// As any read.
-pub(super) fn marks(
-    journal: Option<&Journal>,
-    rows: Vec<MarkRow>,
-    register: &RegisterView,
-    wanted: impl Fn(&MarkRow) -> bool,
-) -> Result<Vec<Found>, JournalError> {
-    let ended = |mut mark: MarkRow| {
-        let settled_here = mark.settled.is_some();
-        mark.settled = mark.settled.or_else(|| register.settled(mark.id).map(|end| (end.how, end.at)));
-        Found { mark, in_journal: true, settled_here }
-    };
-    let mut all: Vec<Found> = rows.into_iter().map(ended).filter(|found| wanted(&found.mark)).collect();
-    for mark in register.marks().filter(&wanted) {
-        if is_strange(journal, mark.id)? {
-            all.push(Found { mark, in_journal: false, settled_here: false });
-        }
-    }
-    all.sort_by_key(|found| (found.mark.failure_time, found.mark.id));
-    Ok(all)
+/// The journal, where there is one, and the register.
+#[derive(Clone, Copy)]
+pub(super) struct Records<'r> {
+    pub(super) journal: Option<&'r Journal>,
+    pub(super) register: &'r RegisterView,
 }
 
-/// A damaged row is here too; its reader says so.
-fn is_strange(journal: Option<&Journal>, mark: MarkId) -> Result<bool, JournalError> {
-    match journal.map_or(Ok(None), |journal| journal.mark(mark)) {
-        Ok(here) => Ok(here.is_none()),
-        Err(JournalError::Damaged { .. }) => Ok(false),
-        Err(error) => Err(error),
+impl Records<'_> {
+    /// What the journal says; nothing where there is none.
+    pub(super) fn here<T: Default>(self, read: impl FnOnce(&Journal) -> Done<T>) -> Done<T> {
+        self.journal.map_or_else(|| Ok(T::default()), read)
+    }
+
+    /// The wanted marks of journal and register, oldest first. `rows` are those of the journal; one that is open here and
+    /// has ended elsewhere has ended.
+    ///
+    /// # Errors
+    /// As any read.
+    pub(super) fn marks(self, rows: Vec<MarkRow>, wanted: impl Fn(&MarkRow) -> bool) -> Done<Vec<Found>> {
+        let ended = |mut mark: MarkRow| {
+            let settled_here = mark.settled.is_some();
+            mark.settled =
+                mark.settled.or_else(|| self.register.settled(mark.id).map(|end| (end.how, end.at)));
+            Found { mark, in_journal: true, settled_here }
+        };
+        let mut all: Vec<Found> = rows.into_iter().map(ended).filter(|found| wanted(&found.mark)).collect();
+        for mark in self.register.marks().filter(&wanted) {
+            if self.is_strange(mark.id)? {
+                all.push(Found { mark, in_journal: false, settled_here: false });
+            }
+        }
+        all.sort_by_key(|found| (found.mark.failure_time, found.mark.id));
+        Ok(all)
+    }
+
+    /// A damaged row is here too; its reader says so.
+    fn is_strange(self, mark: MarkId) -> Done<bool> {
+        match self.here(|journal| journal.mark(mark)) {
+            Ok(here) => Ok(here.is_none()),
+            Err(JournalError::Damaged { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -259,10 +269,8 @@ pub(super) mod tests {
 
     use marks::chain::Link;
 
-    use marks::host::HostName;
-
     use journal::{NewDelivery, Role, Taken};
-    use marks::mark::{Mark, Proof, Settlement, Source, Standing};
+    use marks::mark::{Proof, Settlement, Standing};
     use marks::register::{About, Returned, Scope, Unsealed};
     use marks::time::Timestamp;
     use site::Site;
@@ -278,18 +286,7 @@ pub(super) mod tests {
         Fencing { seen_by: seen_by.into(), ..samples::fencing(node, NOW) }
     }
 
-    pub(in crate::commands) fn entry(fencing: &Fencing, made_by: &str) -> MarkEntry {
-        let mark = Mark {
-            id: fencing.id.into(),
-            node: fencing.node.clone(),
-            fqdn: HostName::parse(&format!("{}.example.org", fencing.node)).unwrap(),
-            on_shared_storage: true,
-            failure_time: fencing.asked_at,
-            generated_time: fencing.committed_at,
-        };
-        let incarnation = fencing.incarnation.clone();
-        MarkEntry { mark, source: Source::Fencing, incarnation, made_by: made_by.into(), made_at: NOW }
-    }
+    pub(in crate::commands) use samples::entry;
 
     pub(in crate::commands) fn taken(fencing: &Fencing) -> Entry {
         let (mark, route) = (fencing.id.into(), "recovery".to_owned());
@@ -324,13 +321,13 @@ pub(super) mod tests {
             link: None,
         };
         let both = [to("recovery", true), to("wiki", false)];
-        journal.make_mark(&row, Taken::Fencing(first), &both, NOW).unwrap();
+        journal.make_mark(&row, Taken::Fencing(first), &both, None, NOW).unwrap();
         journal
     }
 
     fn found(journal: Option<&Journal>, register: &RegisterView) -> Vec<Found> {
         let rows = journal.map_or_else(Vec::new, |journal| journal.recent_marks(10).unwrap().sound);
-        marks(journal, rows, register, |_| true).unwrap()
+        Records { journal, register }.marks(rows, |_| true).unwrap()
     }
 
     #[test]
@@ -347,7 +344,7 @@ pub(super) mod tests {
         let known: Vec<(String, bool)> =
             all.iter().map(|found| (found.mark.node.to_string(), found.in_journal)).collect();
         assert_eq!(known, [("compute1".to_owned(), true), ("compute2".to_owned(), false)]);
-        let stranger = report(Some(&journal), &register, &all[1]).unwrap();
+        let stranger = report(Records { journal: Some(&journal), register: &register }, &all[1]).unwrap();
         assert_eq!((stranger.view, stranger.state(), stranger.holds().len()), (CLUSTER, "open", 0));
         assert!(stranger.kept.deliveries.is_empty() && stranger.acknowledged[0].route == "recovery");
         let alone = found(None, &register);
@@ -380,7 +377,7 @@ pub(super) mod tests {
             assert!(found(None, &view).is_empty() && view.in_force().0.is_empty(), "{key}");
             assert!(view.acknowledged(mark).is_empty() && view.settled(mark).is_none(), "{key}");
             let rules = Rules::of(&Site::default());
-            let found = unmarked(None, vec![], &view, ("ctl1", rules), NOW);
+            let found = unmarked(Records { journal: None, register: &view }, vec![], ("ctl1", rules), NOW);
             assert!(found.unwrap().elsewhere.is_empty(), "{key}");
         }
     }
@@ -404,10 +401,14 @@ pub(super) mod tests {
             link: link(step),
         };
         let chain = [to("recovery", 1), to("pager", 2)];
-        journal.make_mark(&row, Taken::Fencing(&first), &chain, NOW).unwrap();
+        journal.make_mark(&row, Taken::Fencing(&first), &chain, None, NOW).unwrap();
         journal.advance_chains(&|_| true, &|_| true, NOW).unwrap();
         let nothing = register(vec![]);
-        let shown = report(Some(&journal), &nothing, &found(Some(&journal), &nothing)[0]).unwrap();
+        let shown = report(
+            Records { journal: Some(&journal), register: &nothing },
+            &found(Some(&journal), &nothing)[0],
+        )
+        .unwrap();
         let lines = shown.kept.deliveries.iter().map(|one| text::short(one, shown.steps()));
         let line = lines.collect::<Vec<_>>().join("; ");
         let running = "recovery pending (0 attempt(s), step 1 of 2 since 2027-01-15 08:00:00Z, until 2027-01-15 08:01:00Z)";
@@ -420,7 +421,9 @@ pub(super) mod tests {
         );
         // The register does not say which step took it.
         let ended = register(vec![settled(&first, Settlement::Acknowledged)]);
-        let shown = report(Some(&journal), &ended, &found(Some(&journal), &ended)[0]).unwrap();
+        let shown =
+            report(Records { journal: Some(&journal), register: &ended }, &found(Some(&journal), &ended)[0])
+                .unwrap();
         assert!(shown.kept.deliveries.iter().all(|delivery| delivery.state == State::Cancelled));
     }
 

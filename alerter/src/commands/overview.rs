@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use journal::{Damage, Holder, Journal, JournalError, Tried};
+use journal::{Damage, Done, Holder, Journal, JournalError, Rows, Tried};
 use marks::fencing::Fencing;
 use marks::register::{Decision, Register};
 use marks::time::Timestamp;
@@ -14,7 +14,7 @@ use serde::Serialize;
 use site::Site;
 
 use super::decide;
-use super::merged::RegisterView;
+use super::merged::{Records, RegisterView};
 use super::report::{self, MarkReport};
 use super::sources::{self, open, register_of, tools};
 use super::text::{span, time};
@@ -113,10 +113,10 @@ struct Read {
 /// What can be read, and why the journal cannot: what stands in the register is known all the same.
 fn read_all(
     (cli, site): (&Cli, &Site),
-    register: (&RegisterView, &str),
+    (register, controller): (&RegisterView, &str),
     now: Timestamp,
 ) -> (Read, Option<String>) {
-    let read = |journal: Option<&Journal>| read(journal, (cli, site), register, now);
+    let read = |journal: Option<&Journal>| read(Records { journal, register }, (cli, site), controller, now);
     let opened = match open(cli, &site.store) {
         Err(JournalError::Missing { .. }) => Ok(None),
         opened => opened.map(Some),
@@ -241,34 +241,26 @@ fn mistakes(settings: &Result<config::Settings, site::ConfigErrors>) -> Vec<Stri
     errors.into_iter().flat_map(site::ConfigErrors::problems).map(ToString::to_string).collect()
 }
 
-fn read(
-    journal: Option<&Journal>,
-    (cli, site): (&Cli, &Site),
-    (register, controller): (&RegisterView, &str),
-    now: Timestamp,
-) -> Result<Read, JournalError> {
-    let (rows, mut damaged) = report::parts(journal.map(Journal::unfinished_marks).transpose()?);
-    let (unfolded, fencings) = report::parts(journal.map(Journal::unfolded_fencings).transpose()?);
+fn read(records: Records<'_>, (cli, site): (&Cli, &Site), controller: &str, now: Timestamp) -> Done<Read> {
+    let Rows { sound: rows, mut damaged } = records.here(Journal::unfinished_marks)?;
+    let unfolded = records.here(Journal::unfolded_fencings)?;
     let is_daemon_here = matches!(sources::holder(cli, &site.store), Ok(Some(_)));
-    let (mut reports, deliveries) = report::unfinished(journal, rows, register)?;
-    damaged.extend(fencings.into_iter().chain(deliveries));
+    let (mut reports, deliveries) = report::unfinished(records, rows)?;
+    damaged.extend(unfolded.damaged.into_iter().chain(deliveries));
     reports.iter_mut().for_each(|report| report.as_of_last_run = !is_daemon_here);
     let (settled, open): (Vec<MarkReport>, Vec<MarkReport>) =
         reports.into_iter().partition(|report| report.kept.mark.settled.is_some());
-    let new = unmarked(journal, unfolded, register, (controller, Rules::of(site)), now)?;
+    let new = unmarked(records, unfolded.sound, (controller, Rules::of(site)), now)?;
     Ok(Read {
         open,
         settled: settled.len(),
         new: new.here,
         elsewhere: new.elsewhere,
         damaged,
-        unaccounted: journal
-            .map(|journal| account::of_journal(journal, Rules::of(site).horizon, now))
-            .transpose()?
-            .unwrap_or_default(),
-        orders: decide::in_force(journal, register, now)?,
-        tried: journal.map(Journal::tried).transpose()?.unwrap_or_default(),
-        bytes: journal.map_or(0, Journal::size),
+        unaccounted: records.here(|journal| account::of_journal(journal, Rules::of(site).horizon, now))?,
+        orders: decide::in_force(records, now)?,
+        tried: records.here(Journal::tried)?,
+        bytes: records.journal.map_or(0, Journal::size),
     })
 }
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::bail;
-use journal::{HistoryFilter, HistoryRow, Journal, JournalError, Rows};
+use journal::{Done, HistoryFilter, HistoryRow, Journal, Rows};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::time::Timestamp;
@@ -44,9 +44,9 @@ pub(super) fn reports(
     if with_settled {
         return newest(sources, filter, limit);
     }
-    let (journal, register) = (sources.journal.as_ref(), &sources.register);
-    let rows = sound(journal.map(Journal::unfinished_marks).transpose()?);
-    let mut found = report::maybe_unfinished(journal, rows, register)?;
+    let records = sources.records();
+    let rows = sound(records.here(Journal::unfinished_marks)?);
+    let mut found = report::maybe_unfinished(records, rows)?;
     found.retain(|found| filter.takes(&found.mark.node, found.mark.failure_time));
     let is_wanted = |report: &MarkReport| report.is_unfinished() && filter.takes_report(report);
     Ok(first(&found, limit, |found| Ok(Some(sources.report(found)?).filter(is_wanted)))?)
@@ -54,16 +54,15 @@ pub(super) fn reports(
 
 /// As many as are wanted are mostly among the newest: only where they are not, more are read.
 fn newest(sources: &Sources, filter: &Filter, limit: u32) -> anyhow::Result<Cut<MarkReport>> {
-    let (journal, register) = (sources.journal.as_ref(), &sources.register);
+    let records = sources.records();
     let mut most = if limit == 0 { MOST_READ } else { limit.saturating_add(1).min(MOST_READ) };
     loop {
-        let rows = journal.map(|journal| journal.recent_marks(most)).transpose()?;
-        let is_all = most >= MOST_READ || rows.as_ref().is_none_or(|rows| rows.count() < most as usize);
-        let rows = if is_all { sound(rows) } else { rows.map_or_else(Vec::new, |rows| rows.sound) };
+        let rows = records.here(|journal| journal.recent_marks(most))?;
+        let is_all = most >= MOST_READ || rows.count() < most as usize;
+        let rows = if is_all { sound(rows) } else { rows.sound };
         // What others know of older ones comes behind rows that were not read yet.
         let oldest = rows.iter().map(|row| row.id).min().filter(|_| !is_all);
-        let mut found =
-            merged::marks(journal, rows, register, |mark| oldest.is_none_or(|oldest| mark.id >= oldest))?;
+        let mut found = records.marks(rows, |mark| oldest.is_none_or(|oldest| mark.id >= oldest))?;
         found.retain(|found| filter.takes(&found.mark.node, found.mark.failure_time));
         found.reverse();
         let is_wanted = |report: &MarkReport| filter.takes_report(report);
@@ -77,11 +76,7 @@ fn newest(sources: &Sources, filter: &Filter, limit: u32) -> anyhow::Result<Cut<
 }
 
 /// The first `limit` of what comes of these; no more is read than that needs.
-fn first<T, U>(
-    all: &[T],
-    limit: u32,
-    mut make: impl FnMut(&T) -> Result<Option<U>, JournalError>,
-) -> Result<Cut<U>, JournalError> {
+fn first<T, U>(all: &[T], limit: u32, mut make: impl FnMut(&T) -> Done<Option<U>>) -> Done<Cut<U>> {
     let limit = if limit == 0 { usize::MAX } else { limit as usize };
     let mut shown = Vec::new();
     for one in all {
@@ -123,26 +118,25 @@ fn nothing(sources: &Sources, target: &str) -> String {
 }
 
 fn find(sources: &Sources, target: &str) -> anyhow::Result<Vec<Found>> {
-    let (journal, register) = (sources.journal.as_ref(), &sources.register);
+    let records = sources.records();
     if let Ok(id) = MarkId::parse(target) {
-        let row = journal.map(|journal| journal.mark(id)).transpose()?.flatten();
-        return Ok(merged::marks(journal, row.into_iter().collect(), register, |mark| mark.id == id)?);
+        let row = records.here(|journal| journal.mark(id))?;
+        return Ok(records.marks(row.into_iter().collect(), |mark| mark.id == id)?);
     }
     let host = HostName::parse(target)
         .map_err(|_| Usage(format!("{} is neither a host name nor a mark's id", target.escape_default())))?;
-    let rows = sound(journal.map(|journal| journal.marks_of(&host)).transpose()?);
-    Ok(merged::marks(journal, rows, register, |mark| mark.node == host)?)
+    let rows = sound(records.here(|journal| journal.marks_of(&host))?);
+    Ok(records.marks(rows, |mark| mark.node == host)?)
 }
 
-fn story(sources: &Sources, found: &Found, report: MarkReport) -> Result<Story, JournalError> {
-    let (journal, register, mark) = (sources.journal.as_ref(), &sources.register, found.mark.id);
-    let (fencings, sightings) = match journal.filter(|_| found.in_journal) {
+fn story(sources: &Sources, found: &Found, report: MarkReport) -> Done<Story> {
+    let (records, mark) = (sources.records(), found.mark.id);
+    let (fencings, sightings) = match records.journal.filter(|_| found.in_journal) {
         Some(journal) => (journal.fencings_of(mark)?.sound, journal.sightings_of(mark)?.sound),
-        None => (register.first_fencing(mark).cloned().into_iter().collect(), Vec::new()),
+        None => (records.register.first_fencing(mark).cloned().into_iter().collect(), Vec::new()),
     };
     let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
-    let history = journal.map(|journal| journal.history(&filter)).transpose()?;
-    let history = history.map_or_else(Vec::new, |rows| rows.sound);
+    let history = records.here(|journal| journal.history(&filter))?.sound;
     let outage = Outage {
         mark: &report.kept.mark,
         fencings: &fencings,
@@ -183,7 +177,7 @@ fn lines(cli: &Cli, asked: &cli::Filter, limit: u32) -> anyhow::Result<Vec<Histo
     let journal = reader(cli)?;
     let filter = Filter::read(asked)?;
     if filter.is_empty() {
-        return Ok(sound(Some(journal.history(&HistoryFilter { limit, ..HistoryFilter::default() })?)));
+        return Ok(sound(journal.history(&HistoryFilter { limit, ..HistoryFilter::default() })?));
     }
     let limit = if limit == 0 { usize::MAX } else { limit as usize };
     let (mut wanted, mut before) = (Vec::new(), None);
@@ -207,8 +201,7 @@ fn lines(cli: &Cli, asked: &cli::Filter, limit: u32) -> anyhow::Result<Vec<Histo
 }
 
 /// The sound rows; says which are not.
-pub(super) fn sound<T>(rows: Option<Rows<T>>) -> Vec<T> {
-    let Some(rows) = rows else { return Vec::new() };
+pub(super) fn sound<T>(rows: Rows<T>) -> Vec<T> {
     warn_of_damage(&rows);
     rows.sound
 }

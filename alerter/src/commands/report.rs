@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use journal::{Damage, HeldMark, HistoryRow, Journal, JournalError, Recent, Rows};
+use journal::{Damage, Done, HeldMark, HistoryRow, Journal, Recent, Rows};
 use marks::delivery::{Delivery, State};
 use marks::fencing::Fencing;
 use marks::id::MarkId;
@@ -12,7 +12,7 @@ use marks::time::Timestamp;
 use serde::{Serialize, Serializer};
 
 use super::delivery::DeliveryReport;
-use super::merged::{self, Found, RegisterView};
+use super::merged::{self, Found, Records, RegisterView};
 use crate::outage::Moment;
 use crate::policy::Hold;
 use crate::problem;
@@ -89,14 +89,11 @@ pub(super) struct Story {
 ///
 /// # Errors
 /// As any read.
-pub(super) fn unfinished(
-    journal: Option<&Journal>,
-    rows: Vec<MarkRow>,
-    register: &RegisterView,
-) -> Result<(Vec<MarkReport>, Vec<Damage>), JournalError> {
-    let found = maybe_unfinished(journal, rows, register)?;
-    let (sound, damaged) = parts(journal.map(Journal::open_deliveries).transpose()?);
-    let mut holds = journal.map(Journal::holds).transpose()?.unwrap_or_default();
+pub(super) fn unfinished(records: Records<'_>, rows: Vec<MarkRow>) -> Done<(Vec<MarkReport>, Vec<Damage>)> {
+    let found = maybe_unfinished(records, rows)?;
+    let Rows { sound, damaged } = records.here(Journal::open_deliveries)?;
+    let mut holds = records.here(Journal::holds)?;
+    let register = records.register;
     let mut deliveries: BTreeMap<MarkId, Vec<Delivery>> = BTreeMap::new();
     sound.into_iter().for_each(|delivery| deliveries.entry(delivery.mark).or_default().push(delivery));
     let mut report = |found: &Found| {
@@ -116,33 +113,20 @@ pub(super) fn unfinished(
     Ok((reports, damaged))
 }
 
-/// The sound rows, and what is damaged.
-pub(super) fn parts<T>(rows: Option<Rows<T>>) -> (Vec<T>, Vec<Damage>) {
-    rows.map_or_else(|| (Vec::new(), Vec::new()), |rows| (rows.sound, rows.damaged))
-}
-
 /// Marks of which something may still be to be done, oldest first.
 ///
 /// # Errors
 /// As any read.
-pub(super) fn maybe_unfinished(
-    journal: Option<&Journal>,
-    rows: Vec<MarkRow>,
-    register: &RegisterView,
-) -> Result<Vec<Found>, JournalError> {
+pub(super) fn maybe_unfinished(records: Records<'_>, rows: Vec<MarkRow>) -> Done<Vec<Found>> {
     let here: BTreeSet<MarkId> = rows.iter().map(|row| row.id).collect();
-    merged::marks(journal, rows, register, |mark| mark.settled.is_none() || here.contains(&mark.id))
+    records.marks(rows, |mark| mark.settled.is_none() || here.contains(&mark.id))
 }
 
 /// Collects what belongs to one mark.
 ///
 /// # Errors
 /// As any read.
-pub(super) fn report(
-    journal: Option<&Journal>,
-    register: &RegisterView,
-    found: &Found,
-) -> Result<MarkReport, JournalError> {
+pub(super) fn report(Records { journal, register }: Records<'_>, found: &Found) -> Done<MarkReport> {
     let mark = found.mark.clone();
     let (kept, count) = match journal.filter(|_| found.in_journal) {
         Some(journal) => (journal.with_deliveries(mark)?, journal.fence_count(found.mark.id)?),

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use journal::{Holder, Journal, JournalError, Lock, Role};
+use journal::{Done, Holder, Journal, JournalError, Lock, Role};
 use marks::register::Register;
 use nix::unistd::geteuid;
 use pacemaker::register::Tools;
 use site::Site;
 
 use super::answer::say;
-use super::merged::{Found, RegisterView};
+use super::merged::{Found, Records, RegisterView};
 use super::report::{self, MarkReport};
 use crate::base::controller;
 use crate::cli::Cli;
@@ -74,9 +74,13 @@ impl Sources {
         Ok(Self { journal, register, controller: controller(), site, is_daemon_here })
     }
 
+    pub(super) fn records(&self) -> Records<'_> {
+        Records { journal: self.journal.as_ref(), register: &self.register }
+    }
+
     /// The reports of marks that were found.
-    pub(super) fn report(&self, found: &Found) -> Result<MarkReport, JournalError> {
-        let mut report = report::report(self.journal.as_ref(), &self.register, found)?;
+    pub(super) fn report(&self, found: &Found) -> Done<MarkReport> {
+        let mut report = report::report(self.records(), found)?;
         report.as_of_last_run = !self.is_daemon_here;
         Ok(report)
     }
@@ -101,17 +105,17 @@ fn unread(error: JournalError) -> anyhow::Error {
 }
 
 /// Opens the journal, unless its disk hangs.
-pub(super) fn open(cli: &Cli, path: &Path) -> Result<Journal, JournalError> {
+pub(super) fn open(cli: &Cli, path: &Path) -> Done<Journal> {
     touch(cli, path).and_then(|()| Journal::open(path, Role::Reader))
 }
 
 /// The process that has the journal's lock.
-pub(super) fn holder(cli: &Cli, path: &Path) -> Result<Option<Holder>, JournalError> {
+pub(super) fn holder(cli: &Cli, path: &Path) -> Done<Option<Holder>> {
     touch(cli, path).and_then(|()| Lock::holder(path))
 }
 
 /// Whether anything may be touched at the journal.
-pub(super) fn touch(cli: &Cli, path: &Path) -> Result<(), JournalError> {
+pub(super) fn touch(cli: &Cli, path: &Path) -> Done {
     if cli.hangs { Err(JournalError::Hung { path: path.to_owned() }) } else { Ok(()) }
 }
 

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use journal::{Journal, JournalError};
+use journal::Done;
 use marks::fencing::Fencing;
 use marks::outage::{COALESCE, HORIZON, Reach, Registered, Traces, forgotten, taken_in};
 use marks::register::{Entry, Key};
 use marks::time::Timestamp;
 use site::Site;
 
-use super::merged::RegisterView;
+use super::merged::Records;
 
 /// The times of `[intake]` that decide here.
 #[derive(Clone, Copy, Debug)]
@@ -39,13 +39,12 @@ pub(super) struct Unmarked {
 /// # Errors
 /// As any read.
 pub(super) fn unmarked(
-    journal: Option<&Journal>,
+    records: Records<'_>,
     unfolded: Vec<Fencing>,
-    register: &RegisterView,
     (controller, rules): (&str, Rules),
     now: Timestamp,
-) -> Result<Unmarked, JournalError> {
-    let Some(entries) = register.entries() else {
+) -> Done<Unmarked> {
+    let Some(entries) = records.register.entries() else {
         return Ok(Unmarked { here: unfolded, ..Unmarked::default() });
     };
     let registered = Registered::of(entries, &unfolded, rules.coalesce);
@@ -53,14 +52,14 @@ pub(super) fn unmarked(
     let mut new = Unmarked::default();
     for fencing in unfolded.iter().filter(|fencing| !registered.has_mark(fencing.id)) {
         // What the register knows no more may have been notified by another controller.
-        if !traces(journal, register, fencing)?.are_past(fencing.asked_at, cleared) {
+        if !traces(records, fencing)?.are_past(fencing.asked_at, cleared) {
             new.here.push(fencing.clone());
         }
     }
     for fencing in
-        register.all().filter_map(Entry::fencing).filter(|fencing| !registered.has_mark(fencing.id))
+        records.register.all().filter_map(Entry::fencing).filter(|fencing| !registered.has_mark(fencing.id))
     {
-        if !is_known(journal, fencing, controller, rules)? {
+        if !is_known(records, fencing, controller, rules)? {
             new.elsewhere.push(fencing.clone());
         }
     }
@@ -69,15 +68,10 @@ pub(super) fn unmarked(
 }
 
 /// What the register says of a fencing, and what the journal has seen there.
-fn traces(
-    journal: Option<&Journal>,
-    register: &RegisterView,
-    fencing: &Fencing,
-) -> Result<Traces, JournalError> {
-    let key = Key::Fencing(fencing.id);
-    let stood = |key: &Key| {
-        journal.map_or(Ok(false), |journal| journal.is_published(register.register(), &key.to_string()))
-    };
+fn traces(records: Records<'_>, fencing: &Fencing) -> Done<Traces> {
+    let (key, register) = (Key::Fencing(fencing.id), records.register);
+    let stood =
+        |key: &Key| records.here(|journal| journal.is_published(register.register(), &key.to_string()));
     Ok(Traces {
         registered: register.entry(&key).is_some(),
         published: stood(&key)?,
@@ -86,13 +80,8 @@ fn traces(
 }
 
 /// What the journal has made of a fencing counts here, whatever that is.
-fn is_known(
-    journal: Option<&Journal>,
-    fencing: &Fencing,
-    controller: &str,
-    rules: Rules,
-) -> Result<bool, JournalError> {
-    let Some(journal) = journal else { return Ok(false) };
+fn is_known(records: Records<'_>, fencing: &Fencing, controller: &str, rules: Rules) -> Done<bool> {
+    let Some(journal) = records.journal else { return Ok(false) };
     let reach = Reach::found(rules.coalesce);
     Ok(fencing.seen_by == controller
         || journal.is_imported(fencing.id)?
@@ -104,13 +93,14 @@ fn is_known(
 mod tests {
     use std::slice;
 
-    use journal::Role;
+    use journal::{Journal, Role};
     use marks::fencing::Incarnation;
     use marks::id::FencingId;
     use marks::mark::Settlement;
     use marks::register::{KEPT, Register, Returned};
 
     use super::*;
+    use crate::commands::merged::RegisterView;
     use crate::commands::merged::tests::{NOW, alone, entry, fencing, journal, register, settled};
 
     /// Those of these fencings of this controller that wait for its daemon.
@@ -121,7 +111,9 @@ mod tests {
         now: Timestamp,
     ) -> Vec<Fencing> {
         let unfolded = unfolded.iter().map(|fencing| (*fencing).clone()).collect();
-        unmarked(journal, unfolded, register, ("ctl1", Rules::of(&Site::default())), now).unwrap().here
+        unmarked(Records { journal, register }, unfolded, ("ctl1", Rules::of(&Site::default())), now)
+            .unwrap()
+            .here
     }
 
     #[test]
@@ -137,9 +129,14 @@ mod tests {
             Entry::Mark(entry(&marked, "ctl1")),
         ]);
         let elsewhere = |journal: Option<&Journal>, controller: &str, now: Timestamp| {
-            unmarked(journal, vec![], &register, (controller, Rules::of(&Site::default())), now)
-                .unwrap()
-                .elsewhere
+            unmarked(
+                Records { journal, register: &register },
+                vec![],
+                (controller, Rules::of(&Site::default())),
+                now,
+            )
+            .unwrap()
+            .elsewhere
         };
         assert_eq!(elsewhere(Some(&journal), "ctl1", NOW), slice::from_ref(&lonely));
         assert_eq!(elsewhere(None, "ctl3", NOW), slice::from_ref(&lonely));
@@ -197,7 +194,10 @@ mod tests {
         let waits = |register: &RegisterView, after: u64, coalesce: u64| {
             let again = Fencing { id: FencingId::generate(), asked_at: seconds(after), ..first.clone() };
             let rules = Rules { coalesce: Duration::from_secs(coalesce), ..Rules::of(&Site::default()) };
-            !unmarked(None, vec![again], register, ("ctl1", rules), seconds(after)).unwrap().here.is_empty()
+            !unmarked(Records { journal: None, register }, vec![again], ("ctl1", rules), seconds(after))
+                .unwrap()
+                .here
+                .is_empty()
         };
         assert!(waits(&marked(vec![]), 100, 90) && !waits(&marked(vec![]), 100, 100), "as it is configured");
         let back = |after| Returned { mark: first.id.into(), at: seconds(after), by: "ctl2".into() };

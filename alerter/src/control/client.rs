@@ -46,6 +46,9 @@ impl ClientError {
     }
 }
 
+/// What the daemon says to a question.
+pub type Said<T> = Result<T, ClientError>;
+
 /// A connection to the daemon of one journal.
 pub struct Daemon {
     client: Client,
@@ -81,7 +84,7 @@ impl Daemon {
     ///
     /// # Errors
     /// Nobody answers, or the daemon refuses.
-    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Said<T> {
         self.ask(Method::GET, path, None::<&()>).await
     }
 
@@ -89,11 +92,7 @@ impl Daemon {
     ///
     /// # Errors
     /// Nobody answers, or the daemon refuses.
-    pub async fn post<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        request: &impl Serialize,
-    ) -> Result<T, ClientError> {
+    pub async fn post<T: DeserializeOwned>(&self, path: &str, request: &impl Serialize) -> Said<T> {
         self.ask(Method::POST, path, Some(request)).await
     }
 
@@ -101,11 +100,7 @@ impl Daemon {
     ///
     /// # Errors
     /// Nobody answers, or the daemon refuses.
-    pub async fn patch<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        request: &impl Serialize,
-    ) -> Result<T, ClientError> {
+    pub async fn patch<T: DeserializeOwned>(&self, path: &str, request: &impl Serialize) -> Said<T> {
         self.ask(Method::PATCH, path, Some(request)).await
     }
 
@@ -119,7 +114,7 @@ impl Daemon {
         method: Method,
         path: &str,
         body: Option<&impl Serialize>,
-    ) -> Result<T, ClientError> {
+    ) -> Said<T> {
         let silent = |_| ClientError::Silent(self.socket.clone());
         let mut request = self.client.request(method, format!("http://localhost{path}"));
         if let Some(operator) = &self.operator {

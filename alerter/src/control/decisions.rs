@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use axum::{Json, Router};
-use journal::{HeldMark, Journal, JournalError};
+use journal::{Done, HeldMark, Journal};
 use marks::host::HostName;
 use marks::id::NoteId;
 use marks::register::{About, Decision, Ending, Scope};
@@ -70,7 +70,7 @@ pub(super) async fn release_group(shared: &Shared, name: &str, asked: &Asked) ->
     Ok(Json(ChangeAnswer { changed, ..answer }))
 }
 
-fn held_by_storm(journal: &Journal, group: &Scope) -> Result<usize, JournalError> {
+fn held_by_storm(journal: &Journal, group: &Scope) -> Done<usize> {
     let is_storm = |word: &String| word == Hold::Storm.as_str();
     let is_its = |held: &&HeldMark| {
         held.words.iter().any(is_storm) && held.cause.scope.as_ref().is_none_or(|scope| scope == group)

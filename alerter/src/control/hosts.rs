@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::StatusCode;
-use journal::{Journal, JournalError, NewHistory};
+use journal::{Done, Journal, NewHistory};
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId};
@@ -30,7 +30,7 @@ pub(super) const MARKED: &str = "explicitly marked unhealthy, without a stated r
 pub(super) const UNMARKED: &str = "explicitly marked healthy, without a stated reason";
 
 /// What became of a request.
-enum Done {
+enum Outcome {
     /// A delivery of the host is under way: nothing was changed.
     UnderWay,
     Made {
@@ -76,7 +76,7 @@ pub(super) async fn patch(
     let reason = reason.unwrap_or_else(|| default.to_owned());
     let (state, name, actor) = (Arc::clone(&shared), node.clone(), caller.actor());
     let work = move |journal: &mut Journal| match is_failure {
-        _ if journal.is_under_way(&name)? => Ok(Done::UnderWay),
+        _ if journal.is_under_way(&name)? => Ok(Outcome::UnderWay),
         true => mark(journal, &state, name, &caller, &reason),
         false => unmark(journal, &state, &name, &caller, &reason),
     };
@@ -84,10 +84,10 @@ pub(super) async fn patch(
         shared.first_reading().await;
     }
     let done = shared.base.store.run(work).await?;
-    if matches!(done, Done::Ended(0, _)) && shared.is_register_unread() {
+    if matches!(done, Outcome::Ended(0, _)) && shared.is_register_unread() {
         return Err(Refusal::unread());
     }
-    if matches!(done, Done::Ended(..)) {
+    if matches!(done, Outcome::Ended(..)) {
         shared.forget_troubles().await?;
     }
     shared.poke.notify_one();
@@ -105,14 +105,14 @@ fn mark(
     node: HostName,
     caller: &Caller,
     reason: &str,
-) -> Result<Done, JournalError> {
+) -> Done<Outcome> {
     if matches!(caller, Caller::Remote { .. }) && shared.base.cluster.is_some() {
         match apply::spoken_of(journal, &shared.base, &node)? {
             Spoken::New => {}
-            Spoken::NotCovered => return Ok(Done::NotCovered),
-            Spoken::NoHost => return Ok(Done::NoHost),
-            Spoken::Known(mark) => return Ok(Done::Joined(mark)),
-            Spoken::Noted(mark) => return Ok(Done::Later(mark)),
+            Spoken::NotCovered => return Ok(Outcome::NotCovered),
+            Spoken::NoHost => return Ok(Outcome::NoHost),
+            Spoken::Known(mark) => return Ok(Outcome::Joined(mark)),
+            Spoken::Noted(mark) => return Ok(Outcome::Later(mark)),
         }
     }
     let fencing = word(node, &shared.base, caller);
@@ -142,27 +142,22 @@ fn word(node: HostName, base: &Base, caller: &Caller) -> Fencing {
 }
 
 /// What the intake has made of it.
-fn became(journal: &Journal, fencing: &Fencing) -> Result<Done, JournalError> {
+fn became(journal: &Journal, fencing: &Fencing) -> Done<Outcome> {
     let own = MarkId::from(fencing.id);
     Ok(match journal.mark_of(fencing.id)? {
         Some(mark) if mark == own => {
             let is_held = journal.mark(mark)?.is_some_and(|row| row.standing.doubt().is_some());
-            Done::Made { mark, is_held }
+            Outcome::Made { mark, is_held }
         }
-        Some(mark) => Done::Joined(mark),
-        None if journal.unfolded_fencings()?.sound.contains(fencing) => Done::Later(own),
-        None => Done::NotCovered,
+        Some(mark) => Outcome::Joined(mark),
+        None if journal.unfolded_fencings()?.sound.contains(fencing) => Outcome::Later(own),
+        None => Outcome::NotCovered,
     })
 }
 
-fn note(
-    journal: &mut Journal,
-    fencing: &Fencing,
-    done: &Done,
-    (actor, reason): (&str, &str),
-) -> Result<(), JournalError> {
+fn note(journal: &mut Journal, fencing: &Fencing, done: &Outcome, (actor, reason): (&str, &str)) -> Done {
     let mark = match done {
-        Done::Made { mark, .. } | Done::Joined(mark) => Some(*mark),
+        Outcome::Made { mark, .. } | Outcome::Joined(mark) => Some(*mark),
         _ => None,
     };
     journal.append_history(&NewHistory {
@@ -179,7 +174,7 @@ fn unmark(
     node: &HostName,
     caller: &Caller,
     reason: &str,
-) -> Result<Done, JournalError> {
+) -> Done<Outcome> {
     let mut open = Vec::new();
     for mark in journal.marks_of(node)?.sound {
         if is_unfinished(journal, &mark)? {
@@ -189,7 +184,7 @@ fn unmark(
     if matches!(caller, Caller::Remote { .. }) {
         for mark in &open {
             if !is_of_the_api_alone(journal, mark)? {
-                return Ok(Done::NotYours(mark.id));
+                return Ok(Outcome::NotYours(mark.id));
             }
         }
     }
@@ -199,11 +194,11 @@ fn unmark(
     for mark in open {
         ended += usize::from(journal.dismiss(mark.id, reason, &actor, now)?);
     }
-    Ok(Done::Ended(ended, left))
+    Ok(Outcome::Ended(ended, left))
 }
 
 /// Whether nobody but the API has spoken of a mark, so that the API may take its word back. What is damaged may be a proof.
-fn is_of_the_api_alone(journal: &Journal, mark: &MarkRow) -> Result<bool, JournalError> {
+fn is_of_the_api_alone(journal: &Journal, mark: &MarkRow) -> Done<bool> {
     let (fencings, sightings) = (journal.fencings_of(mark.id)?, journal.sightings_of(mark.id)?);
     let is_whole = fencings.damaged.is_empty() && sightings.damaged.is_empty();
     let is_said = !fencings.sound.is_empty() && fencings.sound.iter().all(|f| f.origin == Origin::Api);
@@ -212,54 +207,54 @@ fn is_of_the_api_alone(journal: &Journal, mark: &MarkRow) -> Result<bool, Journa
 }
 
 /// What is said of it, one sentence.
-fn answer(node: &HostName, done: Done, actor: &str) -> Result<HostAnswer, Refusal> {
+fn answer(node: &HostName, done: Outcome, actor: &str) -> Result<HostAnswer, Refusal> {
     let said = |mark: Option<MarkId>, new, changed, message: String| {
         Ok(HostAnswer { mark: mark.map(|mark| mark.to_string()), new, changed, message })
     };
     match done {
-        Done::UnderWay => {
+        Outcome::UnderWay => {
             let message = format!(
                 "a delivery of {node} is under way, so nothing was changed: try again in some seconds"
             );
             Err(Refusal::new(StatusCode::CONFLICT, "in-progress", &message))
         }
-        Done::NotYours(mark) => {
+        Outcome::NotYours(mark) => {
             let message = format!(
                 "{node} was not reported by the API alone, so nothing was changed: an operator ends its mark with `nova-host-alerter unmark {mark} --reason TEXT` on the controller"
             );
             Err(Refusal::new(StatusCode::CONFLICT, "not-yours", &message))
         }
-        Done::NotCovered => {
+        Outcome::NotCovered => {
             Err(Refusal::bad("not-covered", "[hosts] match does not cover this host, so it is not reported"))
         }
-        Done::NoHost => {
+        Outcome::NoHost => {
             Err(Refusal::absent("the cluster has no compute host of this name: give its node name"))
         }
-        Done::Made { mark, is_held: true } => {
+        Outcome::Made { mark, is_held: true } => {
             warn!(mark = %mark, host = %node, "{actor} reports {node} as failed: it is held (unconfirmed) until Pacemaker confirms it");
             let message = format!(
                 "{node} is marked and held (unconfirmed) until Pacemaker confirms it or an operator releases it"
             );
             said(Some(mark), true, 1, message)
         }
-        Done::Made { mark, is_held: false } => {
+        Outcome::Made { mark, is_held: false } => {
             said(Some(mark), true, 1, format!("{node} is marked, and its routes are notified"))
         }
-        Done::Joined(mark) => said(
+        Outcome::Joined(mark) => said(
             Some(mark),
             false,
             0,
             format!("{node} is already marked in this outage: nothing was changed"),
         ),
-        Done::Later(mark) => {
+        Outcome::Later(mark) => {
             let message = format!("{node} is noted and will be marked when the cluster can be asked");
             said(Some(mark), true, 1, message)
         }
-        Done::Ended(0, left) => {
+        Outcome::Ended(0, left) => {
             let nothing = format!("{node} has no open mark: nothing was changed");
             said(None, false, 0, left::with(nothing, left))
         }
-        Done::Ended(ended, left) => {
+        Outcome::Ended(ended, left) => {
             info!(host = %node, ended, "{actor} ended the open marks of {node}");
             said(None, false, ended, left::with(format!("{ended} mark(s) of {node} ended by you"), left))
         }

@@ -1,7 +1,7 @@
 //! What may be left at endpoints of a mark that an operator ends: "ended" does not mean "undone".
 
 use drivers::{Named, Step};
-use journal::{Journal, JournalError};
+use journal::{Done, Journal};
 use marks::delivery::{Delivery, State};
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -12,11 +12,7 @@ use crate::config::Route;
 use crate::state::Shared;
 
 /// One sentence for each route that may have been notified of these marks.
-pub(super) fn behind(
-    journal: &Journal,
-    shared: &Shared,
-    marks: &[MarkId],
-) -> Result<Vec<String>, JournalError> {
+pub(super) fn behind(journal: &Journal, shared: &Shared, marks: &[MarkId]) -> Done<Vec<String>> {
     let mut said = Vec::new();
     for mark in marks {
         let Some(row) = journal.mark(*mark)? else { continue };
@@ -36,7 +32,7 @@ pub(super) fn behind(
 }
 
 /// The same of a route that is not configured any more, and whose open deliveries an operator ended at `at`.
-pub(super) fn at_gone(journal: &Journal, route: &str, at: Timestamp) -> Result<Vec<String>, JournalError> {
+pub(super) fn at_gone(journal: &Journal, route: &str, at: Timestamp) -> Done<Vec<String>> {
     let mut said = Vec::new();
     for delivery in journal.dismissed_on(route, at)?.sound.iter().filter(|it| it.arrivals.attempts > 0) {
         let row = journal.mark(delivery.mark)?;

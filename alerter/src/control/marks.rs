@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State as Given;
 use axum::http::StatusCode;
 use drivers::Step;
-use journal::{Journal, JournalError};
+use journal::{Done, Journal};
 use marks::delivery::{Delivery, State};
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -71,12 +71,7 @@ pub(super) async fn unmark(Given(shared): Given<Arc<Shared>>, asked: Asked) -> A
 }
 
 /// Makes the returns of a mark that are still to be made, so that they can end: its host may be gone for good.
-fn make_returns(
-    journal: &mut Journal,
-    shared: &Shared,
-    mark: MarkId,
-    now: Timestamp,
-) -> Result<(), JournalError> {
+fn make_returns(journal: &mut Journal, shared: &Shared, mark: MarkId, now: Timestamp) -> Done {
     let (row, deliveries) = (journal.mark(mark)?, journal.deliveries_of(mark)?);
     let Some(mark) = row.and_then(|row| row.to_mark()).filter(|_| deliveries.damaged.is_empty()) else {
         return Ok(());
@@ -144,7 +139,7 @@ pub(super) async fn release(Given(shared): Given<Arc<Shared>>, asked: Asked) -> 
 }
 
 /// Whether anything keeps a mark or one of its deliveries back that a release ends.
-fn is_held(journal: &Journal, id: MarkId) -> Result<bool, JournalError> {
+fn is_held(journal: &Journal, id: MarkId) -> Done<bool> {
     let Some(row) = journal.mark(id)? else { return Ok(false) };
     let keeps = |delivery: &Delivery| delivery.state == State::Held && !delivery.waits_in_chain();
     let is_kept = journal.deliveries_of(id)?.sound.iter().any(keeps);
@@ -158,7 +153,7 @@ pub(super) async fn unfinished_marks_of(shared: &Shared, target: &str) -> Result
 }
 
 /// Whether anything of a mark is open; a damaged row may be.
-pub(super) fn is_unfinished(journal: &Journal, mark: &MarkRow) -> Result<bool, JournalError> {
+pub(super) fn is_unfinished(journal: &Journal, mark: &MarkRow) -> Done<bool> {
     let deliveries = journal.deliveries_of(mark.id)?;
     let any_open = deliveries.sound.iter().any(|delivery| !delivery.state.is_final());
     Ok(mark.settled.is_none() || any_open || !deliveries.damaged.is_empty())
@@ -179,7 +174,7 @@ async fn newest_mark_of(shared: &Shared, target: &str) -> Result<Vec<MarkId>, Re
 async fn those_of(
     shared: &Shared,
     target: &str,
-    is_meant: impl Fn(&Journal, &MarkRow) -> Result<bool, JournalError> + Send + 'static,
+    is_meant: impl Fn(&Journal, &MarkRow) -> Done<bool> + Send + 'static,
 ) -> Result<Vec<MarkId>, Refusal> {
     let (id, host) = (MarkId::parse(target).ok(), HostName::parse(target).ok());
     let read = move |journal: &mut Journal| {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use axum::Json;
 use axum::extract;
-use journal::{Journal, JournalError};
+use journal::{Done, Journal};
 use marks::delivery::{Delivery, State};
 use marks::id::MarkId;
 use marks::mark::MarkRow;
@@ -48,7 +48,7 @@ fn those(
     shared: &Shared,
     marks: &[MarkId],
     (reason, user): (&str, &str),
-) -> Result<ChangeAnswer, JournalError> {
+) -> Done<ChangeAnswer> {
     let (now, mut changed, mut kept, mut said) = (Timestamp::now(), 0, 0, Vec::new());
     for mark in marks {
         journal.retry_now(Some(*mark), reason, user, now)?;
@@ -84,7 +84,7 @@ fn want(shared: &Shared, delivery: &Delivery) -> bool {
 }
 
 /// What keeps the whole mark back.
-fn held(journal: &Journal, row: &MarkRow) -> Result<Option<String>, JournalError> {
+fn held(journal: &Journal, row: &MarkRow) -> Done<Option<String>> {
     let advice = "and a retry does not end that: see `nova-host-alerter status`";
     if let Some(doubt) = policy::doubts(row).first() {
         return Ok(Some(format!("the mark is held ({}), {advice}", doubt.as_str())));

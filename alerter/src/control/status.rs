@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use journal::{Journal, JournalError};
+use journal::{Done, Journal};
 use marks::register::Register;
 use marks::time::Timestamp;
 
@@ -46,11 +46,7 @@ pub(super) async fn status(State(shared): State<Arc<Shared>>) -> Answer<Daemon> 
 }
 
 /// What the daemon says of itself, as far as the journal is needed read from this one. Without it what is in memory is said.
-pub(crate) fn daemon(
-    shared: &Shared,
-    journal: Option<&Journal>,
-    now: Timestamp,
-) -> Result<Daemon, JournalError> {
+pub(crate) fn daemon(shared: &Shared, journal: Option<&Journal>, now: Timestamp) -> Done<Daemon> {
     let in_force = journal.map(|journal| journal.decisions_in_force(now)).transpose()?;
     let groups = journal.map(|journal| groups::groups(journal, shared.policy(), now)).transpose()?;
     let (mut sight, settings) = (shared.sight(now), shared.base.settings());
@@ -73,7 +69,7 @@ pub(crate) fn daemon(
 }
 
 /// What waits for each route.
-fn count(shared: &Shared, journal: &Journal, routes: &mut [RouteSight]) -> Result<(), JournalError> {
+fn count(shared: &Shared, journal: &Journal, routes: &mut [RouteSight]) -> Done {
     let (waiting, rejected) = (journal.waiting()?, journal.rejected_hosts()?);
     for route in routes {
         let name = route.name.as_str();

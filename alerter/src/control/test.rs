@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use journal::{Journal, JournalError, NewHistory};
+use journal::{Done, Journal, NewHistory};
 use marks::id::{FencingId, MarkId};
 use marks::time::Timestamp;
 use tokio::task::JoinSet;
@@ -33,12 +33,7 @@ pub(super) async fn send_test(
 }
 
 /// One row for each: who sent it, and what came of it.
-fn note_tests(
-    journal: &mut Journal,
-    answers: &[TestAnswer],
-    reason: &str,
-    actor: &str,
-) -> Result<(), JournalError> {
+fn note_tests(journal: &mut Journal, answers: &[TestAnswer], reason: &str, actor: &str) -> Done {
     let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
     for answer in answers {
         let detail = format!("a test message was sent ({}){why}", answer.kind);

@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use journal::{Capacity, DueDelivery, Ended, Journal, JournalError};
+use journal::{Capacity, Done, DueDelivery, Ended, Journal, JournalError};
 use marks::id::MarkId;
 use marks::time::Timestamp;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -92,7 +92,7 @@ impl Engine {
         watch: Watch,
         identity: Identity,
         poller: Option<Poller>,
-    ) -> Result<Self, JournalError> {
+    ) -> Done<Self> {
         let clocks = Moment::now();
         let now = clocks.wall;
         let tried = shared.base.store.run(move |journal| {
@@ -146,7 +146,7 @@ impl Engine {
     ///
     /// # Errors
     /// A journal that cannot be trusted any more: Pacemaker starts a new daemon, which opens it again.
-    pub async fn run(&mut self, stop: &CancellationToken) -> Result<(), JournalError> {
+    pub async fn run(&mut self, stop: &CancellationToken) -> Done {
         self.stop = stop.clone();
         while !stop.is_cancelled() {
             self.reload().await;
@@ -202,7 +202,7 @@ impl Engine {
         }
     }
 
-    async fn record_all(&mut self) -> Result<(), JournalError> {
+    async fn record_all(&mut self) -> Done {
         self.gather();
         while !self.answers.is_empty() {
             self.dispatch(Vec::new()).await?;
@@ -227,7 +227,7 @@ impl Engine {
     }
 
     /// Does all that is due; gives the wait until the next thing is due.
-    async fn pass(&mut self) -> Result<Option<Duration>, JournalError> {
+    async fn pass(&mut self) -> Done<Option<Duration>> {
         if !self.identity.holds() {
             let reason = "the file was replaced or removed while the daemon ran".to_owned();
             return Err(JournalError::Damaged {
@@ -298,7 +298,7 @@ impl Engine {
 
     /// The schedule is kept in the wall clock's time. If that is set back, nothing may wait until it has caught up. If it is set
     /// forward, everything is due, and each endpoint's window limits what it gets.
-    async fn mind_the_clock(&mut self) -> Result<(), JournalError> {
+    async fn mind_the_clock(&mut self) -> Done {
         let (then, now) = (self.clocks, Moment::now());
         let set = now.set_since(then).unwrap_or_default();
         self.pruner.mind_the_clock(set, now.instant);
@@ -332,7 +332,7 @@ impl Engine {
 
     /// In one step: records the first answers, begins what is due and has capacity, and sends it. Gives the wait until the next thing
     /// is due. After an error the answers are still there.
-    async fn dispatch(&mut self, capacity: Vec<Capacity>) -> Result<Option<Duration>, JournalError> {
+    async fn dispatch(&mut self, capacity: Vec<Capacity>) -> Done<Option<Duration>> {
         let is_due = self.record_is_due() || capacity.is_empty();
         let group = if is_due { self.answers.group() } else { &[] };
         let count = group.len();
@@ -397,7 +397,7 @@ impl Engine {
 
     /// Polls the cluster, if there is one, takes in what is new and brings the register up to date. Says whether marks may be sent
     /// now.
-    async fn take_in(&mut self) -> Result<bool, JournalError> {
+    async fn take_in(&mut self) -> Done<bool> {
         let permitted = match &mut self.poller {
             Some(poller) => {
                 let is_permitted = poll(&self.shared, poller).await?;
@@ -418,7 +418,7 @@ impl Engine {
     }
 
     /// Whether nothing is open, under way or waited for, so that nothing needs a view of the cluster that is fresh enough to act on.
-    async fn has_nothing_to_do(&self) -> Result<bool, JournalError> {
+    async fn has_nothing_to_do(&self) -> Done<bool> {
         let is_busy = !self.exchanges.is_empty()
             || !self.answers.is_empty()
             || !self.unsent.is_empty()
@@ -453,10 +453,7 @@ impl Engine {
 
     /// Takes back attempts that began in the journal and cannot be sent now: they begin again later. After an error they are still to
     /// be taken back.
-    async fn take_back(
-        &mut self,
-        remove: impl FnMut(&mut Outbox) -> Vec<DueDelivery>,
-    ) -> Result<(), JournalError> {
+    async fn take_back(&mut self, remove: impl FnMut(&mut Outbox) -> Vec<DueDelivery>) -> Done {
         self.unsent.extend(self.shared.routes.outboxes().values_mut().flat_map(remove));
         if self.unsent.is_empty() {
             return Ok(());
@@ -495,7 +492,7 @@ impl Engine {
     }
 
     /// What need not be done at once.
-    async fn keep_house(&mut self) -> Result<(), JournalError> {
+    async fn keep_house(&mut self) -> Done {
         if self.kept_house.is_some_and(|done| done.elapsed() < HOUSEKEEPING) {
             return Ok(());
         }
@@ -616,7 +613,7 @@ impl Engine {
     }
 
     /// Some faults pass (a full disk, a stuck lock): log such a fault once and go on.
-    fn survive(&self, error: JournalError) -> Result<Duration, JournalError> {
+    fn survive(&self, error: JournalError) -> Done<Duration> {
         if !error.may_pass() {
             return Err(error);
         }
@@ -648,7 +645,7 @@ fn keys(due: &[DueDelivery]) -> Vec<(MarkId, &str)> {
 }
 
 /// Says whether marks may be sent now.
-async fn poll(shared: &Arc<Shared>, poller: &mut Poller) -> Result<bool, JournalError> {
+async fn poll(shared: &Arc<Shared>, poller: &mut Poller) -> Done<bool> {
     let view = poller.poll(shared).await;
     take_view(shared, Some(view)).await?;
     let wanted = std::mem::take(&mut shared.base.seen().history_wanted);
@@ -665,7 +662,7 @@ async fn poll(shared: &Arc<Shared>, poller: &mut Poller) -> Result<bool, Journal
     Ok(poller.permits())
 }
 
-async fn take_view(shared: &Arc<Shared>, view: Option<Arc<View>>) -> Result<(), JournalError> {
+async fn take_view(shared: &Arc<Shared>, view: Option<Arc<View>>) -> Done {
     let state = Arc::clone(shared);
     let work = move |journal: &mut Journal| {
         apply::take_in(journal, (&state.base, &state.accounts), view.as_deref())?;

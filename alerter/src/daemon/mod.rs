@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use drivers::program;
-use journal::{Journal, JournalError, Lock, Role};
+use journal::{Done, Journal, Lock, Role};
 use marks::register::Register;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::stat::{Mode, umask};
@@ -90,7 +90,7 @@ fn leave_no_core() {
 
 /// What is left of a daemon that has ended.
 struct Served {
-    ended: Result<(), JournalError>,
+    ended: Done,
     store: Store,
     journal_thread: JoinHandle<()>,
     lock: Lock,

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use journal::{Journal, JournalError, RegisterWait};
+use journal::{Done, Journal, RegisterWait};
 use marks::register::pages::{Heads, Pages};
 use marks::register::{Entries, Entry, Key, Register};
 use marks::time::Timestamp;
@@ -200,14 +200,14 @@ impl Poller {
     ///
     /// # Errors
     /// As any read of the journal; what the register does is no error here.
-    pub async fn keep_up(&mut self, shared: &Arc<Shared>) -> Result<(), JournalError> {
+    pub async fn keep_up(&mut self, shared: &Arc<Shared>) -> Done {
         let kept = self.write_what_lacks(shared).await;
         // What was written now stands there when the next poll has read it.
         self.woken |= shared.base.looks.is_awaited();
         kept
     }
 
-    async fn write_what_lacks(&mut self, shared: &Arc<Shared>) -> Result<(), JournalError> {
+    async fn write_what_lacks(&mut self, shared: &Arc<Shared>) -> Done {
         let Some(view) = self.view.clone() else { return Ok(()) };
         let Ok(entries) = view.permits() else { return Ok(()) };
         let news = std::mem::take(&mut shared.base.seen().news);
@@ -294,7 +294,7 @@ impl Poller {
         shared: &Shared,
         (view, paged): (&View, &Paged),
         entries: &Entries,
-    ) -> Result<(), JournalError> {
+    ) -> Done {
         if !self.clears_now(shared).await? {
             return Ok(());
         }
@@ -310,11 +310,7 @@ impl Poller {
     }
 
     /// The entries that the register should have.
-    async fn wanted(
-        &self,
-        shared: &Arc<Shared>,
-        view: &Arc<View>,
-    ) -> Result<Option<Vec<Entry>>, JournalError> {
+    async fn wanted(&self, shared: &Arc<Shared>, view: &Arc<View>) -> Done<Option<Vec<Entry>>> {
         let (state, upkeep, view) = (Arc::clone(shared), Arc::clone(&self.upkeep), Arc::clone(view));
         let register = self.cluster.register();
         let read = move |journal: &mut Journal| match view.permits() {
@@ -351,7 +347,7 @@ impl Poller {
         written.standing
     }
 
-    async fn note(&self, shared: &Shared, standing: Vec<Key>) -> Result<(), JournalError> {
+    async fn note(&self, shared: &Shared, standing: Vec<Key>) -> Done {
         let register = self.cluster.register();
         let pages = self.written.is_some().then(|| PAGES.to_owned());
         let write = move |journal: &mut Journal| {
@@ -366,12 +362,7 @@ impl Poller {
         shared.base.store.run(write).await
     }
 
-    async fn clear(
-        &mut self,
-        shared: &Shared,
-        wanted: &[Entry],
-        found: &Entries,
-    ) -> Result<(), JournalError> {
+    async fn clear(&mut self, shared: &Shared, wanted: &[Entry], found: &Entries) -> Done {
         if self.clears_now(shared).await? {
             self.remove(cluster::over(wanted, found, Timestamp::now())).await;
         }
@@ -379,7 +370,7 @@ impl Poller {
     }
 
     /// Whether it is time to remove what has had its time; in the journal it is removed here.
-    async fn clears_now(&mut self, shared: &Shared) -> Result<bool, JournalError> {
+    async fn clears_now(&mut self, shared: &Shared) -> Done<bool> {
         if self.cleared.is_some_and(|done| done.elapsed() < CLEARING) {
             return Ok(false);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use journal::{Bounds, Journal, JournalError, Round};
+use journal::{Bounds, Done, Journal, Round};
 use marks::time::Timestamp;
 use tracing::error;
 
@@ -64,7 +64,7 @@ impl Pruner {
     ///
     /// # Errors
     /// As any write that may pass; the step is done again.
-    pub async fn pass(&mut self, shared: &Arc<Shared>) -> Result<(), JournalError> {
+    pub async fn pass(&mut self, shared: &Arc<Shared>) -> Done {
         if self.rest(Instant::now()) > Duration::ZERO {
             return Ok(());
         }
@@ -78,7 +78,7 @@ impl Pruner {
         self.go_on(done)
     }
 
-    fn go_on(&mut self, done: Result<Round, JournalError>) -> Result<(), JournalError> {
+    fn go_on(&mut self, done: Done<Round>) -> Done {
         self.round = match done {
             Err(error) if error.may_pass() => return Err(error),
             Err(error) => {
@@ -105,12 +105,7 @@ impl Pruner {
 ///
 /// # Errors
 /// As any write.
-pub fn step(
-    journal: &mut Journal,
-    shared: &Shared,
-    round: &mut Round,
-    now: Timestamp,
-) -> Result<usize, JournalError> {
+pub fn step(journal: &mut Journal, shared: &Shared, round: &mut Round, now: Timestamp) -> Done<usize> {
     let standing = match (&shared.base.cluster, &shared.base.seen().register) {
         (None, _) => BTreeSet::new(),
         (Some(_), None) => return Ok(0),
@@ -131,6 +126,8 @@ fn bounds(rules: &HistoryRules, now: Timestamp) -> Bounds {
 
 #[cfg(test)]
 mod tests {
+    use journal::JournalError;
+
     use super::*;
 
     /// A clock that jumps makes everything old at once: then nothing goes until somebody can have set it right.

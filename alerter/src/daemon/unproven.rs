@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use journal::{Journal, JournalError};
+use journal::{Done, Journal};
 use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
@@ -18,7 +18,7 @@ const LIMIT: u32 = 100;
 ///
 /// # Errors
 /// As any read.
-pub fn warn(journal: &Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
+pub fn warn(journal: &Journal, shared: &Shared, now: Timestamp) -> Done {
     let held = journal.held_marks(LIMIT)?.sound;
     let overdue: Vec<&MarkRow> = held.iter().filter(|mark| is_overdue(mark, now)).collect();
     let mut said = shared.unproven();

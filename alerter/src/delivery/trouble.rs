@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use journal::{Journal, JournalError, Tried};
+use journal::{Done, Journal, Tried};
 use marks::delivery::Attempt;
 use marks::host::HostName;
 use marks::time::Timestamp;
@@ -118,7 +118,7 @@ impl Troubles {
 ///
 /// # Errors
 /// As any read.
-pub fn check_stranded(journal: &Journal, base: &Base, routes: &RouteStates) -> Result<(), JournalError> {
+pub fn check_stranded(journal: &Journal, base: &Base, routes: &RouteStates) -> Done {
     let found: BTreeMap<String, usize> = journal.waiting_required(|route| base.route(route).is_none())?;
     let mut known = routes.stranded();
     for (route, marks) in found.iter().filter(|(route, _)| !known.contains_key(*route)) {

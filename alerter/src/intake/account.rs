@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use journal::{Journal, JournalError};
+use journal::{Done, Journal};
 use marks::account::{Gap, Record, Trace, end_of};
 use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ pub struct Unaccounted {
 ///
 /// # Errors
 /// As any read.
-pub fn check(journal: &Journal, base: &Base, accounts: &Accounts, now: Moment) -> Result<(), JournalError> {
+pub fn check(journal: &Journal, base: &Base, accounts: &Accounts, now: Moment) -> Done {
     let mut records = without_end(journal, now.wall - base.settings().intake.horizon, now.instant)?;
     let mut account = lock(accounts);
     let undecided: Vec<Record> = records.extract_if(.., |record| record.trace == Trace::Nothing).collect();
@@ -56,7 +56,7 @@ pub fn check(journal: &Journal, base: &Base, accounts: &Accounts, now: Moment) -
 }
 
 /// The journal's records without an end; the intake may still have to decide about some of them.
-fn without_end(journal: &Journal, since: Timestamp, now: Instant) -> Result<Vec<Record>, JournalError> {
+fn without_end(journal: &Journal, since: Timestamp, now: Instant) -> Done<Vec<Record>> {
     journal.records(since, |record| end_of(record, now).is_err())
 }
 
@@ -82,11 +82,7 @@ pub fn sentence(base: &Base, accounts: &Accounts) -> Option<String> {
 ///
 /// # Errors
 /// As any read.
-pub fn of_journal(
-    journal: &Journal,
-    horizon: Duration,
-    now: Timestamp,
-) -> Result<Vec<Unaccounted>, JournalError> {
+pub fn of_journal(journal: &Journal, horizon: Duration, now: Timestamp) -> Done<Vec<Unaccounted>> {
     let instant = Instant::now();
     let mut records = without_end(journal, now - horizon, instant)?;
     records.retain(|record| record.trace != Trace::Nothing);
@@ -97,12 +93,7 @@ pub fn of_journal(
 ///
 /// # Errors
 /// As any read.
-pub fn audit(
-    journal: &Journal,
-    base: &Base,
-    accounts: &Accounts,
-    now: Moment,
-) -> Result<Vec<Unaccounted>, JournalError> {
+pub fn audit(journal: &Journal, base: &Base, accounts: &Accounts, now: Moment) -> Done<Vec<Unaccounted>> {
     let version = journal.version()?;
     if lock(accounts).version != Some(version) {
         check(journal, base, accounts, now)?;

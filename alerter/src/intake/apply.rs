@@ -1,6 +1,6 @@
 //! One pass over everything new: records become marks, and marks get their deliveries.
 
-use journal::Journal;
+use journal::{Done, Journal};
 use marks::fencing::Origin;
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -9,7 +9,6 @@ use marks::time::Timestamp;
 
 use super::account::Accounts;
 use super::coverage::{self, Coverage};
-use super::made::Done;
 use super::pass::Intake;
 use super::register;
 use crate::base::Base;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use journal::{Journal, JournalError, NewDelivery};
+use journal::{Done, Journal, NewDelivery};
 use marks::chain::Link;
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -14,8 +14,6 @@ use tracing::{error, info};
 use super::naming::Clash;
 use crate::base::Base;
 use crate::config::{Recipients, Route, Settings};
-
-pub(super) type Done<T = ()> = Result<T, JournalError>;
 
 /// Whether the register has the end of a mark. It is taken in before fencings: whether these belong to the mark depends on it.
 pub(super) fn has_ended(mark: MarkId, entries: &Entries) -> bool {

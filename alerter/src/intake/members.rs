@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use journal::Done;
 use marks::fencing::Incarnation;
 use marks::host::HostName;
 use marks::outage::Outage;
@@ -10,7 +11,6 @@ use pacemaker::cib::Cib;
 use pacemaker::evidence::FoundJoin;
 
 use super::coverage;
-use super::made::Done;
 use super::pass::Intake;
 
 /// What is known of a node that had an outage.

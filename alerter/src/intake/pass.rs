@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
 use std::time::Instant;
 
-use journal::{Damage, Journal, Taken, key_of};
+use journal::{Damage, Done, Journal, Taken, key_of};
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -21,7 +21,7 @@ use super::account::Accounts;
 use super::credible::{Reason, is_ahead};
 use super::judge::{Circumstances, Judgement, Known};
 use super::ledger::{Left, Source};
-use super::made::{Done, announce, deliveries, has_ended};
+use super::made::{announce, deliveries, has_ended};
 use super::naming::{Clash, Names};
 use super::roll;
 use super::start::{self, Serving};
@@ -93,7 +93,7 @@ impl<'a> Intake<'a> {
         };
         // A host that was fenced while it was a member is lost by that.
         let lost = self.around.lost.get(&row.node).copied().filter(|at| *at <= row.failure_time);
-        self.journal.make_mark_of_lost(row, of, &deliveries, lost, self.around.now)?;
+        self.journal.make_mark(row, of, &deliveries, lost, self.around.now)?;
         let mut seen = self.base.seen();
         seen.touched.insert(row.node.clone());
         seen.news = true;

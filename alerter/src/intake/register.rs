@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use journal::{Journal, Taken};
+use journal::{Done, Journal, Taken};
 use marks::delivery::State;
 use marks::fencing::{Fencing, Origin};
 use marks::id::{MarkId, NoteId};
@@ -15,7 +15,7 @@ use tracing::{info, warn};
 
 use super::credible::{Around, Behind, Known, Reason, What, credible, is_ahead};
 use super::judge::{Judgement, is_surely_down};
-use super::made::{Done, has_ended};
+use super::made::has_ended;
 use super::naming::Clash;
 use super::pass::Intake;
 use crate::base::Base;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use journal::{KeptSighting, Taken};
+use journal::{Done, KeptSighting, Taken};
 use marks::host::HostName;
 use marks::id::{MarkId, OperationId};
 use marks::outage::{self, Connection, Connections, GRAIN, Outage};
@@ -19,7 +19,7 @@ use super::credible::is_ahead;
 use super::files;
 use super::judge::{self, Judgement};
 use super::ledger::{Left, Source};
-use super::made::{Done, has_ended};
+use super::made::has_ended;
 use super::pass::{Intake, before};
 use crate::cluster::View;
 use crate::lock::lock;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use journal::{Journal, LeftRoute, NewDelivery, PAGE, Position, Resolved};
+use journal::{Done, Journal, LeftRoute, NewDelivery, PAGE, Position, Resolved};
 use marks::delivery::{Delivery, State};
 use marks::id::MarkId;
 use marks::mark::{Doubt, Mark, MarkRow, Proof, Settlement, Standing};
@@ -12,7 +12,7 @@ use marks::time::Timestamp;
 use tracing::{error, warn};
 
 use super::judge::is_surely_down;
-use super::made::{Done, announce, deliveries, deliveries_of, recipients};
+use super::made::{announce, deliveries, deliveries_of, recipients};
 use super::naming::Names;
 use super::storage::Storage;
 use crate::base::Base;

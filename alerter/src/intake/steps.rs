@@ -1,7 +1,7 @@
 //! What a route does after an acknowledgement: it sends the return of the host.
 
 use drivers::Step;
-use journal::Over;
+use journal::{Done, Over};
 use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::register::{Acknowledgement, Entries, Entry, Key};
@@ -10,7 +10,6 @@ use marks::time::Timestamp;
 use tracing::info;
 
 use super::credible::is_ahead;
-use super::made::Done;
 use super::pass::Intake;
 use crate::config::Route;
 use crate::delivery::return_of;

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use journal::Journal;
+use journal::{Done, Journal};
 use marks::register::{Entries, Entry, Register};
 use marks::time::Timestamp;
 
-use super::made::Done;
 use super::start;
 use crate::base::Base;
 use crate::cluster;

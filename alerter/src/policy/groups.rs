@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use journal::{Journal, JournalError};
+use journal::{Done, Journal};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::time::Timestamp;
@@ -45,11 +45,7 @@ pub struct GroupStatus {
 ///
 /// # Errors
 /// As any read.
-pub fn groups(
-    journal: &Journal,
-    policy: Policy<'_>,
-    now: Timestamp,
-) -> Result<Vec<GroupStatus>, JournalError> {
+pub fn groups(journal: &Journal, policy: Policy<'_>, now: Timestamp) -> Done<Vec<GroupStatus>> {
     let in_flight = journal.marks_in_flight()?;
     if let Some(known) = &policy.memory.steering().known {
         return Ok(known.groups(&in_flight));
@@ -91,11 +87,7 @@ impl Groups {
     ///
     /// # Errors
     /// As any read.
-    pub fn count(
-        &mut self,
-        policy: Policy<'_>,
-        journal: &Journal,
-    ) -> Result<Vec<GroupFigures>, JournalError> {
+    pub fn count(&mut self, policy: Policy<'_>, journal: &Journal) -> Done<Vec<GroupFigures>> {
         let settings = policy.base.settings();
         if self.settings.as_ref().is_none_or(|known| !Arc::ptr_eq(known, &settings)) {
             *self = Self { inventory: Inventory::default(), settings: Some(Arc::clone(&settings)) };

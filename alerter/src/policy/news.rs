@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use journal::{Capacity, Journal, JournalError, RegisterWait};
+use journal::{Capacity, Done, Journal, RegisterWait};
 use marks::id::MarkId;
 use marks::time::Timestamp;
 
@@ -22,7 +22,7 @@ impl News {
         policy: Policy<'_>,
         (settings, is_limited): (&Settings, bool),
         now: Timestamp,
-    ) -> Result<Self, JournalError> {
+    ) -> Done<Self> {
         let of_use = |rules: &Rules| rules.max_hold.max(rules.cooldown + rules.healthy_delay);
         let longest = settings.groups.iter().map(|group: &Group| of_use(&group.rules)).max();
         let rows = journal.marks_that_count(now - longest.unwrap_or_default())?;
@@ -42,7 +42,7 @@ impl News {
         policy: Policy<'_>,
         is_limited: bool,
         now: Timestamp,
-    ) -> Result<Self, JournalError> {
+    ) -> Done<Self> {
         let busy = busy(journal, policy, is_limited, now)?;
         let (touched, _) = journal.touched_since(seen)?;
         if touched.is_empty() {
@@ -70,7 +70,7 @@ pub(super) fn busy(
     policy: Policy<'_>,
     is_limited: bool,
     now: Timestamp,
-) -> Result<HashSet<MarkId>, JournalError> {
+) -> Done<HashSet<MarkId>> {
     if !is_limited {
         return Ok(HashSet::new());
     }
@@ -91,7 +91,7 @@ pub(super) fn stage(
     subject: &Subject,
     (capacity, wait, takes): (&[Capacity], Option<RegisterWait>, &HashSet<String>),
     now: Timestamp,
-) -> Result<Stage, JournalError> {
+) -> Done<Stage> {
     let due = journal.due_on(subject.mark, capacity, wait, now)?;
     let is_ready = due.iter().any(|(route, tried)| tried.is_none() && takes.contains(*route));
     // A mark that was never tried at an endpoint in trouble is due since its host failed.

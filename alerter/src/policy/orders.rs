@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use journal::{Journal, JournalError};
+use journal::{Done, Journal};
 use marks::register::{About, Cause, Decision, Scope};
 use marks::time::Timestamp;
 
@@ -29,7 +29,7 @@ impl Orders {
         journal: &Journal,
         (base, settings): (&Base, &Settings),
         now: Timestamp,
-    ) -> Result<Self, JournalError> {
+    ) -> Done<Self> {
         let found = journal.decisions_in_force(now)?;
         base.damages.report(&found.damaged);
         let mut orders = Self { partial_since: base.seen().partial_since, ..Self::default() };

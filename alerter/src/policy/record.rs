@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use journal::{HeldMark, Journal, JournalError};
+use journal::{Done, HeldMark, Journal};
 use marks::id::MarkId;
 use marks::time::Timestamp;
 use tracing::warn;
@@ -24,7 +24,7 @@ impl Former {
     ///
     /// # Errors
     /// As any read.
-    pub(super) fn read(journal: &Journal) -> Result<Self, JournalError> {
+    pub(super) fn read(journal: &Journal) -> Done<Self> {
         Ok(Self(journal.holds()?))
     }
 
@@ -43,7 +43,7 @@ pub(super) fn holds(
     former: Former,
     (planner, changes): (&Planner, &Changes),
     now: Timestamp,
-) -> Result<(), JournalError> {
+) -> Done {
     let Former(former) = former;
     let is_new = |held: &HeldMark| {
         former.get(&held.mark).is_none_or(|old| HeldMark { since: held.since, ..old.clone() } != *held)
@@ -64,7 +64,7 @@ pub(super) fn holds(
 ///
 /// # Errors
 /// As any write.
-pub(super) fn free_all(journal: &mut Journal, now: Timestamp) -> Result<(), JournalError> {
+pub(super) fn free_all(journal: &mut Journal, now: Timestamp) -> Done {
     let freed: Vec<MarkId> = journal.holds()?.into_keys().collect();
     journal.hold(&[], &freed, now)
 }
@@ -87,7 +87,7 @@ pub(super) fn chains(
     policy: Policy<'_>,
     (steering, is_permitted): (&mut Steering, bool),
     now: Timestamp,
-) -> Result<(), JournalError> {
+) -> Done {
     let may_go = |mark| is_permitted && steering.holds_of(mark).is_empty();
     let settings = policy.base.settings();
     let is_there = |name: &str| settings.routes.iter().any(|route| route.name.as_str() == name);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use journal::{Capacity, Journal, JournalError, RegisterWait};
+use journal::{Capacity, Done, Journal, RegisterWait};
 use marks::time::Timestamp;
 
 use super::inventory::Inventory;
@@ -30,7 +30,7 @@ pub fn keep_up(
     policy: Policy<'_>,
     capacity: (&[Capacity], Option<RegisterWait>),
     now: Timestamp,
-) -> Result<(), JournalError> {
+) -> Done {
     let is_current = policy.memory.steering().is_current(journal, policy, now)?;
     if !is_current {
         steer(journal, policy, now)?;
@@ -44,7 +44,7 @@ pub fn keep_up(
 ///
 /// # Errors
 /// As any write. After an error nothing may be sent; everything is read again the next time.
-pub fn steer(journal: &mut Journal, policy: Policy<'_>, now: Timestamp) -> Result<(), JournalError> {
+pub fn steer(journal: &mut Journal, policy: Policy<'_>, now: Timestamp) -> Done {
     // Before the first CIB the groups are not known: what was held stays so, and the engine sends nothing.
     if waits_for_cib(policy, now) { Ok(()) } else { plan(journal, policy, now) }
 }
@@ -53,7 +53,7 @@ pub fn steer(journal: &mut Journal, policy: Policy<'_>, now: Timestamp) -> Resul
 ///
 /// # Errors
 /// As any write.
-pub fn stop_chains(journal: &mut Journal, policy: Policy<'_>, now: Timestamp) -> Result<(), JournalError> {
+pub fn stop_chains(journal: &mut Journal, policy: Policy<'_>, now: Timestamp) -> Done {
     let steering = &mut *policy.memory.steering();
     steering.all_chains = None;
     record::chains(journal, policy, (steering, false), now)?;
@@ -68,7 +68,7 @@ pub fn waits_for_cib(policy: Policy<'_>, now: Timestamp) -> bool {
         && now.since(*policy.base.started()) < FIRST_CIB
 }
 
-fn plan(journal: &mut Journal, policy: Policy<'_>, now: Timestamp) -> Result<(), JournalError> {
+fn plan(journal: &mut Journal, policy: Policy<'_>, now: Timestamp) -> Done {
     let steering = &mut *policy.memory.steering();
     let settings = policy.base.settings();
     let probed = steering.renew(&settings);
@@ -112,7 +112,7 @@ pub(super) fn begin(
     policy: Policy<'_>,
     (inventory, settings, orders): (&Inventory, Arc<Settings>, Orders),
     now: Timestamp,
-) -> Result<(Known, Former), JournalError> {
+) -> Done<(Known, Former)> {
     let former = Former::read(journal)?;
     let here = (policy.base.controller.clone(), *policy.base.started());
     let mut known = Known::new(Arc::clone(&settings), former.is_stormy(), here);
@@ -127,7 +127,7 @@ fn admit(
     policy: Policy<'_>,
     (steering, (capacity, wait)): (&mut Steering, (&[Capacity], Option<RegisterWait>)),
     now: Timestamp,
-) -> Result<(), JournalError> {
+) -> Done {
     let Some(mut known) = steering.known.take_if(|known| known.is_limited()) else { return Ok(()) };
     let decided = steering.decided.take();
     let (busy, takes) = (news::busy(journal, policy, true, now)?, news::routes_that_take(policy));
@@ -144,7 +144,7 @@ fn decide(
     steering: &mut Steering,
     (mut known, former): (Known, Former),
     now: Timestamp,
-) -> Result<(), JournalError> {
+) -> Done {
     let changes = known.decide(now);
     record::holds(journal, former, (&known.planner, &changes), now)?;
     known.seen = journal.newest_history()?;

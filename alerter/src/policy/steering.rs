@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use drivers::Named;
-use journal::{Journal, JournalError};
+use journal::{Done, Journal};
 use marks::id::MarkId;
 use marks::time::Timestamp;
 use tracing::warn;
@@ -114,12 +114,7 @@ impl Steering {
     }
 
     /// Whether nothing can have changed except in the cluster, which is polled separately.
-    pub(super) fn is_current(
-        &self,
-        journal: &Journal,
-        policy: Policy<'_>,
-        now: Timestamp,
-    ) -> Result<bool, JournalError> {
+    pub(super) fn is_current(&self, journal: &Journal, policy: Policy<'_>, now: Timestamp) -> Done<bool> {
         if !self.is_of(&policy.base.settings()) || self.decided != Some(journal.decisions_version()?) {
             return Ok(false);
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use journal::JournalError;
+use journal::{Done, JournalError};
 use marks::id::MarkId;
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
@@ -133,7 +133,7 @@ impl Shared {
     ///
     /// # Errors
     /// As any read.
-    pub async fn forget_troubles(&self) -> Result<(), JournalError> {
+    pub async fn forget_troubles(&self) -> Done {
         let waiting = self.base.store.run(|journal| journal.waiting()).await?;
         self.routes.troubles().keep_only(|route| waiting.contains_key(route));
         Ok(())

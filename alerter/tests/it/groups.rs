@@ -416,7 +416,7 @@ fn a_mark_without_deliveries_waits_until_its_group_is_known() {
     let row = marks::mark::MarkRow { id: bare.id.into(), node: bare.node.clone(), ..row };
     daemon.journal.append_fencing(&bare).unwrap();
     let taken = journal::Taken::Fencing(&bare);
-    daemon.journal.make_mark(&row, taken, &[], Timestamp::now()).unwrap();
+    daemon.journal.make_mark(&row, taken, &[], None, Timestamp::now()).unwrap();
     drop(daemon);
 
     let mut daemon = start_in_cluster(&site);

@@ -165,7 +165,7 @@ fn a_mark_without_any_delivery_gets_one() {
     let row = daemon.journal.mark(marked).unwrap().unwrap();
     let row = marks::mark::MarkRow { id: bare.id.into(), node: bare.node.clone(), ..row };
     daemon.journal.append_fencing(&bare).unwrap();
-    daemon.journal.make_mark(&row, Taken::Fencing(&bare), &[], Timestamp::now()).unwrap();
+    daemon.journal.make_mark(&row, Taken::Fencing(&bare), &[], None, Timestamp::now()).unwrap();
     assert_eq!(place.without_route(), 1);
     let daemon = place.start(&route("all", ""));
     assert_eq!(daemon.deliveries(row.id), [to("all", State::Pending)]);

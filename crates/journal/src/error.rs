@@ -5,6 +5,9 @@ use std::{fs, io};
 
 use rusqlite::ErrorCode;
 
+/// What a use of the journal returned.
+pub type Done<T = ()> = Result<T, JournalError>;
+
 /// Why the journal could not be used. Every message names the file and says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {

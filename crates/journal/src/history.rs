@@ -10,7 +10,7 @@ use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::Serialize;
 
 use crate::store::digest::{Checked, Rows, checked, text, with_digest};
-use crate::{Journal, JournalError};
+use crate::{Done, Journal, Wrote};
 
 /// The actor of everything that happens by itself.
 pub(crate) const ALERTER: &str = "nova-host-alerter";
@@ -80,7 +80,7 @@ pub struct HistoryFilter {
     pub limit: u32,
 }
 
-pub(crate) fn append(transaction: &Transaction<'_>, new: &NewHistory<'_>) -> rusqlite::Result<()> {
+pub(crate) fn append(transaction: &Transaction<'_>, new: &NewHistory<'_>) -> Wrote {
     debug_assert!(words::is_word(new.event), "docs/history.md does not know {}", new.event);
     let of = [
         new.mark.map(|mark| mark.to_string()),
@@ -91,7 +91,8 @@ pub(crate) fn append(transaction: &Transaction<'_>, new: &NewHistory<'_>) -> rus
     let row = columns(new.at, new.event, of, [new.detail, new.actor]);
     let sql = "INSERT INTO history (at, event, mark, node, route, outcome, detail, actor, digest)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-    transaction.prepare_cached(sql)?.execute(with_digest("history", row)).map(drop)
+    transaction.prepare_cached(sql)?.execute(with_digest("history", row))?;
+    Ok(())
 }
 
 /// Some rows after a number, in the order of writing.
@@ -139,15 +140,15 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn append_history(&mut self, row: &NewHistory<'_>) -> Result<(), JournalError> {
-        self.write(|transaction| Ok(append(transaction, row)?))
+    pub fn append_history(&mut self, row: &NewHistory<'_>) -> Done {
+        self.write(|transaction| append(transaction, row))
     }
 
     /// The number of the newest row; 0 if there is none.
     ///
     /// # Errors
     /// As any read.
-    pub fn newest_history(&self) -> Result<i64, JournalError> {
+    pub fn newest_history(&self) -> Done<i64> {
         let newest = "SELECT coalesce(max(seq), 0) FROM history";
         self.sqlite(self.connection.query_row(newest, [], |row| row.get(0)))
     }
@@ -156,7 +157,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn newest_at(&self) -> Result<Option<Timestamp>, JournalError> {
+    pub fn newest_at(&self) -> Done<Option<Timestamp>> {
         let newest = self.history(&HistoryFilter { limit: 1, ..HistoryFilter::default() })?;
         Ok(newest.sound.first().map(|row| row.at))
     }
@@ -165,7 +166,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn began_at(&self) -> Result<Option<Timestamp>, JournalError> {
+    pub fn began_at(&self) -> Done<Option<Timestamp>> {
         let sql = "SELECT at FROM history ORDER BY seq LIMIT 1";
         let read = self.connection.query_row(sql, [], |row| row.get(0)).optional();
         Ok(self.sqlite(read)?.map(Timestamp))
@@ -175,7 +176,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn history(&self, filter: &HistoryFilter) -> Result<Rows<HistoryRow>, JournalError> {
+    pub fn history(&self, filter: &HistoryFilter) -> Done<Rows<HistoryRow>> {
         let limit = if filter.limit == 0 { -1 } else { i64::from(filter.limit) };
         let node = filter.node.as_ref().map(HostName::as_str);
         let mark = filter.mark.map(|m| m.to_string());
@@ -204,7 +205,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn history_before(&self, before: Option<i64>, limit: u32) -> Result<Page, JournalError> {
+    pub fn history_before(&self, before: Option<i64>, limit: u32) -> Done<Page> {
         let sql = format!("SELECT {COLUMNS} FROM history WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2");
         let rows = self.rows(&sql, params![before.unwrap_or(i64::MAX), limit], decode)?;
         let is_full = rows.sound.len() + rows.damaged.len() >= limit as usize;

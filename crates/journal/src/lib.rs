@@ -24,13 +24,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
+use marks::time::Timestamp;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::geteuid;
 use rusqlite::{Connection, OpenFlags, Params, Row, Transaction, TransactionBehavior};
 use uuid::Uuid;
 
-pub use error::JournalError;
+pub use error::{Done, JournalError};
 pub use history::words::{WORDS, Word, is_word};
 pub use history::{HistoryFilter, HistoryRow, NewHistory, Page};
 pub use intake::account::key_of;
@@ -102,7 +103,7 @@ impl Agent {
     ///
     /// # Errors
     /// See [`JournalError`].
-    pub fn open(path: &Path) -> Result<Self, JournalError> {
+    pub fn open(path: &Path) -> Done<Self> {
         Self::open_as(path, Role::Agent)
     }
 
@@ -110,14 +111,14 @@ impl Agent {
     ///
     /// # Errors
     /// See [`JournalError`]; `NotMade` if there is none.
-    pub fn open_existing(path: &Path) -> Result<Self, JournalError> {
+    pub fn open_existing(path: &Path) -> Done<Self> {
         match Place::check(path)? {
             place if place.exists() => Self::open_as(path, Role::Agent),
             place => Err(JournalError::NotMade { path: place.file }),
         }
     }
 
-    fn open_as(path: &Path, role: Role) -> Result<Self, JournalError> {
+    fn open_as(path: &Path, role: Role) -> Done<Self> {
         refuse_old_sqlite(rusqlite::version_number())?;
         let place = Place::check(path)?;
         if !place.exists() {
@@ -153,7 +154,7 @@ impl Agent {
     ///
     /// # Errors
     /// `Busy`, `Full` or `ReadOnly`, as a mark would meet it.
-    pub fn check_writable(&mut self) -> Result<(), JournalError> {
+    pub fn check_writable(&mut self) -> Done {
         let path = self.place.file.clone();
         self.transaction()?.rollback().map_err(|e| JournalError::sqlite(&path, e))?;
         let room = statvfs(&self.place.directory).map_err(|e| JournalError::io(&path, e.into()))?;
@@ -167,16 +168,13 @@ impl Agent {
     }
 
     /// A write transaction that takes the lock at once: a deferred one could fail half way without waiting.
-    fn transaction(&mut self) -> Result<Transaction<'_>, JournalError> {
+    fn transaction(&mut self) -> Done<Transaction<'_>> {
         let begun = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
         begun.map_err(|e| JournalError::sqlite(&self.place.file, e))
     }
 
     /// Runs `work` in one write transaction.
-    fn write<T>(
-        &mut self,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>,
-    ) -> Result<T, JournalError> {
+    fn write<T>(&mut self, work: impl FnOnce(&Transaction<'_>) -> Wrote<T>) -> Done<T> {
         let path = self.place.file.clone();
         let transaction = self.transaction()?;
         let done = work(&transaction).map_err(|fault| fault.at(&path))?;
@@ -184,7 +182,12 @@ impl Agent {
         Ok(done)
     }
 
-    fn sqlite<T>(&self, result: rusqlite::Result<T>) -> Result<T, JournalError> {
+    /// The same for what is written at a time.
+    fn write_at<T>(&mut self, now: Timestamp, work: impl FnOnce(Writing<'_>) -> Wrote<T>) -> Done<T> {
+        self.write(|transaction| work(Writing { transaction, now }))
+    }
+
+    fn sqlite<T>(&self, result: rusqlite::Result<T>) -> Done<T> {
         result.map_err(|e| JournalError::sqlite(&self.place.file, e))
     }
 
@@ -194,7 +197,7 @@ impl Agent {
         sql: &str,
         parameters: impl Params,
         decode: impl Fn(&Row<'_>) -> Checked<T>,
-    ) -> Result<Rows<T>, JournalError> {
+    ) -> Done<Rows<T>> {
         let (mut sound, mut damaged) = (Vec::new(), Vec::new());
         self.each(sql, parameters, |row| {
             match decode(row) {
@@ -207,12 +210,7 @@ impl Agent {
     }
 
     /// Passes on row after row, for a caller that keeps few of many.
-    fn each(
-        &self,
-        sql: &str,
-        parameters: impl Params,
-        mut take: impl FnMut(&Row<'_>) -> Result<(), JournalError>,
-    ) -> Result<(), JournalError> {
+    fn each(&self, sql: &str, parameters: impl Params, mut take: impl FnMut(&Row<'_>) -> Done) -> Done {
         let read = || {
             let mut query = self.connection.prepare_cached(sql)?;
             let mut found = query.query(parameters)?;
@@ -230,7 +228,7 @@ impl Agent {
         sql: &str,
         parameters: impl Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Vec<T>, JournalError> {
+    ) -> Done<Vec<T>> {
         let all = || self.connection.prepare_cached(sql)?.query_map(parameters, read)?.collect();
         self.sqlite(all())
     }
@@ -253,7 +251,7 @@ impl Journal {
     ///
     /// # Errors
     /// See [`JournalError`]; a reader gets `Missing` if nothing was marked yet.
-    pub fn open(path: &Path, role: Role) -> Result<Self, JournalError> {
+    pub fn open(path: &Path, role: Role) -> Done<Self> {
         let agent = Agent::open_as(path, role)?;
         Ok(Self { agent, all_folded: Cell::new(None), met: Vec::new() })
     }
@@ -262,7 +260,7 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::open`].
-    pub fn check(path: &Path) -> Result<(), JournalError> {
+    pub fn check(path: &Path) -> Done {
         let place = Place::check(path)?;
         let file = place.file.clone();
         let room = statvfs(place.nearest()).map_err(|e| JournalError::io(&file, e.into()))?;
@@ -300,13 +298,13 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn version(&self) -> Result<(i64, i64), JournalError> {
+    pub fn version(&self) -> Done<(i64, i64)> {
         let ours = i64::try_from(self.connection.total_changes()).unwrap_or(i64::MAX);
         Ok((self.others_version()?, ours))
     }
 
     /// A number that stays the same until another connection writes.
-    fn others_version(&self) -> Result<i64, JournalError> {
+    fn others_version(&self) -> Done<i64> {
         self.sqlite(self.connection.pragma_query_value(None, "data_version", |row| row.get(0)))
     }
 }
@@ -324,6 +322,34 @@ impl DerefMut for Journal {
         &mut self.agent
     }
 }
+
+/// A write transaction, and the time of what it writes.
+#[derive(Clone, Copy)]
+struct Writing<'t> {
+    transaction: &'t Transaction<'t>,
+    now: Timestamp,
+}
+
+impl Writing<'_> {
+    /// The same for another time.
+    fn at(self, now: Timestamp) -> Self {
+        Self { now, ..self }
+    }
+}
+
+impl<'t> Deref for Writing<'t> {
+    type Target = Transaction<'t>;
+
+    fn deref(&self) -> &Transaction<'t> {
+        self.transaction
+    }
+}
+
+/// A row of the history: its event, sentence and actor.
+type News<'n> = (&'n str, &'n str, &'n str);
+
+/// What a part of a write returned.
+type Wrote<T = ()> = Result<T, Fault>;
 
 /// The errors inside a transaction.
 enum Fault {
@@ -352,7 +378,7 @@ impl From<JournalError> for Fault {
     }
 }
 
-fn refuse_old_sqlite(version: i32) -> Result<(), JournalError> {
+fn refuse_old_sqlite(version: i32) -> Done {
     if version >= SQLITE_FLOOR {
         return Ok(());
     }
@@ -369,7 +395,7 @@ fn flags(role: Role) -> OpenFlags {
 }
 
 /// Creates a whole journal under a name of its own and then moves it into place, so that no reader sees half of one.
-fn make(place: &Place) -> Result<(), JournalError> {
+fn make(place: &Place) -> Done {
     place.make_directory()?;
     let draft = place.beside(&format!(".{}.new", Uuid::now_v7()));
     let made = fill(&draft).and_then(|()| publish(&draft, place));
@@ -382,7 +408,7 @@ fn make(place: &Place) -> Result<(), JournalError> {
     place.sync(&place.handle()?)
 }
 
-fn fill(draft: &Path) -> Result<(), JournalError> {
+fn fill(draft: &Path) -> Done {
     let sqlite = |e| JournalError::sqlite(draft, e);
     Place::make_file(draft)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
@@ -402,7 +428,7 @@ fn fill(draft: &Path) -> Result<(), JournalError> {
 
 /// Gives the draft its name. A name that is there stays: another process was faster, and its journal serves as well. The lock on the
 /// directory is for this moment alone; whoever makes a journal there takes it.
-fn publish(draft: &Path, place: &Place) -> Result<(), JournalError> {
+fn publish(draft: &Path, place: &Place) -> Done {
     let failed = |e: io::Error| JournalError::io(&place.file, e);
     let turn = Flock::lock(place.handle()?, FlockArg::LockExclusive);
     let _turn = turn.map_err(|(_, errno)| failed(errno.into()))?;

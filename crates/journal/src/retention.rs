@@ -11,7 +11,7 @@ use crate::history::{self, ALERTER, HistoryRow, NewHistory};
 use crate::queue::delivery_row;
 use crate::register::decisions;
 use crate::store::digest::{Checked, raw_text};
-use crate::{Fault, Journal, JournalError, row};
+use crate::{Done, Journal, Wrote, row};
 use marks::delivery::Delivery;
 use marks::id::MarkId;
 use marks::mark::MarkRow;
@@ -110,30 +110,11 @@ impl Journal {
         round: &mut Round,
         stands: &dyn Fn(&str) -> bool,
         now: Timestamp,
-    ) -> Result<usize, JournalError> {
+    ) -> Done<usize> {
         let is_too_large = self.used()? > bounds.max_bytes;
         let mut at = round.clone();
         let removed = self.write(|transaction| {
-            let (removed, what) = match at.part {
-                Part::History => {
-                    (old_rows(transaction, bounds, is_too_large, &mut at)?, "rows of the history")
-                }
-                Part::Marks => {
-                    (old_marks(transaction, bounds.before, stands, &mut at)?, "marks that had ended")
-                }
-                Part::Fencings => {
-                    (aside(transaction, bounds.before, stands, &mut at)?, "fencings without a mark")
-                }
-                Part::Decisions => {
-                    let before = bounds.decided_before;
-                    (old_decisions(transaction, before, stands, &mut at)?, "decisions that had ended")
-                }
-                Part::Endings => {
-                    let before = bounds.decided_before;
-                    (lone_endings(transaction, before, stands, &mut at)?, "ends of decisions")
-                }
-                Part::Done => (Removed::default(), ""),
-            };
+            let (removed, what) = Step { transaction, bounds, is_too_large, stands }.take(&mut at)?;
             if let Some(until) = removed.until {
                 let detail = format!(
                     "{} {what} were removed, the newest of {} s: see [history]",
@@ -153,7 +134,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn used(&self) -> Result<u64, JournalError> {
+    pub fn used(&self) -> Done<u64> {
         let ask =
             |name| self.sqlite(self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)));
         let pages = ask("page_count")?.saturating_sub(ask("freelist_count")?);
@@ -161,34 +142,141 @@ impl Journal {
     }
 }
 
-/// A round goes through the history from its oldest row until all rows that it reads are young: rows are in the order of
-/// writing, whatever the clock was.
-fn old_rows(
-    transaction: &Transaction<'_>,
-    bounds: &Bounds,
+/// One step of a round: what it looks at, and what may go.
+struct Step<'s> {
+    transaction: &'s Transaction<'s>,
+    bounds: &'s Bounds,
     is_too_large: bool,
-    round: &mut Round,
-) -> Result<Removed, Fault> {
-    let rows = history::page(transaction, round.number, ROWS)?;
-    let (mut removed, mut open, mut young) = (Removed::default(), HashMap::new(), 0);
-    for (seq, row) in &rows {
-        round.number = *seq;
-        // A damaged row's age and subject are unknown.
-        let Ok(row) = row else { continue };
-        if !may_go(row, bounds, is_too_large) {
-            young += 1;
-            continue;
-        }
-        if is_of_open_mark(transaction, row, &mut open)? {
-            continue;
-        }
-        transaction.prepare_cached("DELETE FROM history WHERE seq = ?1")?.execute([seq])?;
-        removed.add(row.at);
+    stands: &'s dyn Fn(&str) -> bool,
+}
+
+impl Step<'_> {
+    fn take(&self, round: &mut Round) -> Wrote<(Removed, &'static str)> {
+        Ok(match round.part {
+            Part::History => (self.old_rows(round)?, "rows of the history"),
+            Part::Marks => (self.old_marks(round)?, "marks that had ended"),
+            Part::Fencings => (self.aside(round)?, "fencings without a mark"),
+            Part::Decisions => (self.old_decisions(round)?, "decisions that had ended"),
+            Part::Endings => (self.lone_endings(round)?, "ends of decisions"),
+            Part::Done => (Removed::default(), ""),
+        })
     }
-    if rows.len() < ROWS || young == rows.len() {
-        round.go_on();
+
+    /// A round goes through the history from its oldest row until all rows that it reads are young: rows are in the order of
+    /// writing, whatever the clock was.
+    fn old_rows(&self, round: &mut Round) -> Wrote<Removed> {
+        let rows = history::page(self.transaction, round.number, ROWS)?;
+        let (mut removed, mut open, mut young) = (Removed::default(), HashMap::new(), 0);
+        for (seq, row) in &rows {
+            round.number = *seq;
+            // A damaged row's age and subject are unknown.
+            let Ok(row) = row else { continue };
+            if !may_go(row, self.bounds, self.is_too_large) {
+                young += 1;
+                continue;
+            }
+            if is_of_open_mark(self.transaction, row, &mut open)? {
+                continue;
+            }
+            self.transaction.prepare_cached("DELETE FROM history WHERE seq = ?1")?.execute([seq])?;
+            removed.add(row.at);
+        }
+        if rows.len() < ROWS || young == rows.len() {
+            round.go_on();
+        }
+        Ok(removed)
     }
-    Ok(removed)
+
+    fn old_marks(&self, round: &mut Round) -> Wrote<Removed> {
+        let page = row::page(self.transaction, &round.text, MARKS)?;
+        remove_each(&page, MARKS, (round, |round| &mut round.text), |row| {
+            let Ok(row) = row else { return Ok(None) };
+            if !self.is_long_over(row)? || self.stands_there(row.id)? {
+                return Ok(None);
+            }
+            remove_mark(self.transaction, row.id)?;
+            Ok(Some(row.settled.map_or(row.failure_time, |(_, at)| at)))
+        })
+    }
+
+    /// Only a host's oldest mark: without a younger one, an older one would count as the host's last outage. Until its host
+    /// was seen to be back, the next `off` may belong to its outage, however late.
+    fn is_long_over(&self, row: &MarkRow) -> Wrote<bool> {
+        let Some((_, settled)) = row.settled else { return Ok(false) };
+        let times = [Some(settled), Some(row.made_at), Some(row.failure_time), row.returned_at];
+        if times.into_iter().flatten().any(|at| at >= self.bounds.before) || is_open(self.transaction, row)? {
+            return Ok(false);
+        }
+        let (older, later) = others_of_host(self.transaction, row)?;
+        let is_left = row.returned_at.is_some() || later >= LATER_MARKS;
+        Ok(older == 0 && is_left && !has_news(self.transaction, row.id, self.bounds.before)?)
+    }
+
+    /// Whether the register has anything of a mark.
+    fn stands_there(&self, mark: MarkId) -> rusqlite::Result<bool> {
+        let fencings = "SELECT fencing FROM folded WHERE mark = ?1";
+        let decisions = "SELECT id FROM decision WHERE mark = ?1";
+        let (fencings, decisions) =
+            (texts(self.transaction, fencings, mark)?, texts(self.transaction, decisions, mark)?);
+        // A damaged id is unknown.
+        let Some((fencings, decisions)) = fencings.zip(decisions) else { return Ok(true) };
+        let fencings = fencings.into_iter().map(|id| format!("f.{id}"));
+        let decisions = decisions.into_iter().map(|id| format!("p.{id}"));
+        let own = ["f", "m", "s", "r"].map(|kind| format!("{kind}.{mark}"));
+        Ok(own.into_iter().chain(fencings).chain(decisions).any(|key| (self.stands)(&key)))
+    }
+
+    /// Records that were set aside or too old. Undecided ones stay, and so do those with a damaged decision.
+    fn aside(&self, round: &mut Round) -> Wrote<Removed> {
+        let sql = format!(
+            "SELECT f.id, max(f.asked_at, f.committed_at),
+               EXISTS (SELECT 1 FROM folded g WHERE g.fencing = f.id AND g.mark IS NULL AND g.digest = fold_digest(g.fencing, g.mark))
+             FROM fencing f WHERE f.id > CAST(?1 AS TEXT) ORDER BY f.id LIMIT {OTHERS}"
+        );
+        let mut query = self.transaction.prepare_cached(&sql)?;
+        let page = query.query_map([&round.text], |row| {
+            let id = raw_text(row, 0)?;
+            Ok((id.clone(), (id, Timestamp(row.get(1)?), row.get::<_, bool>(2)?)))
+        })?;
+        let page = page.collect::<rusqlite::Result<Vec<_>>>()?;
+        remove_each(&page, OTHERS, (round, |round| &mut round.text), |(id, at, is_aside)| {
+            let is_old = *is_aside && *at < self.bounds.before;
+            let id = str::from_utf8(id).ok().filter(|id| is_old && !(self.stands)(&format!("f.{id}")));
+            id.map_or(Ok(()), |id| remove_fencing(self.transaction, id))?;
+            Ok(id.map(|_| *at))
+        })
+    }
+
+    /// Pauses, maintenances and releases of groups. Those in effect have no end and stay.
+    fn old_decisions(&self, round: &mut Round) -> Wrote<Removed> {
+        let page = decisions::page(self.transaction, round.number, OTHERS)?;
+        remove_each(&page, OTHERS, (round, |round| &mut round.number), |(decision, end)| {
+            let Ok(decision) = decision else { return Ok(None) };
+            let over = decision.over_at(*end).filter(|_| decision.about.mark().is_none());
+            let before = self.bounds.decided_before;
+            let over = over.filter(|over| *over < before && decision.at < before);
+            self.remove_decision(&decision.id.to_string(), over)
+        })
+    }
+
+    /// Ends of decisions that never came.
+    fn lone_endings(&self, round: &mut Round) -> Wrote<Removed> {
+        let page = decisions::lone_endings(self.transaction, round.number, OTHERS)?;
+        remove_each(&page, OTHERS, (round, |round| &mut round.number), |(id, at)| {
+            let Some(id) = id else { return Ok(None) };
+            self.remove_decision(id, Some(*at).filter(|at| *at < self.bounds.decided_before))
+        })
+    }
+
+    /// Removes a decision that was over then, and its end, unless the register has one of them.
+    fn remove_decision(&self, id: &str, over: Option<Timestamp>) -> Wrote<Option<Timestamp>> {
+        let over =
+            over.filter(|_| !(self.stands)(&format!("p.{id}")) && !(self.stands)(&format!("p.{id}.end")));
+        if over.is_some() {
+            decisions::remove(self.transaction, id)?;
+        }
+        Ok(over)
+    }
 }
 
 fn may_go(row: &HistoryRow, bounds: &Bounds, is_too_large: bool) -> bool {
@@ -199,7 +287,7 @@ fn is_of_open_mark(
     transaction: &Transaction<'_>,
     row: &HistoryRow,
     known: &mut HashMap<String, bool>,
-) -> Result<bool, Fault> {
+) -> Wrote<bool> {
     let Some(mark) = &row.mark else { return Ok(false) };
     if let Some(is_open) = known.get(mark) {
         return Ok(*is_open);
@@ -214,7 +302,7 @@ fn is_of_open_mark(
 }
 
 /// Whether anything of a mark may still be sent; a damaged delivery may be.
-fn is_open(transaction: &Transaction<'_>, row: &MarkRow) -> Result<bool, Fault> {
+fn is_open(transaction: &Transaction<'_>, row: &MarkRow) -> Wrote<bool> {
     let is_over =
         |delivery: &Checked<Delivery>| delivery.as_ref().is_ok_and(|delivery| delivery.state.is_final());
     Ok(row.settled.is_none() || !delivery_row::load_all(transaction, row.id)?.iter().all(is_over))
@@ -225,8 +313,8 @@ fn remove_each<K: Clone, T>(
     page: &[(K, T)],
     most: usize,
     (round, place): (&mut Round, fn(&mut Round) -> &mut K),
-    remove: impl Fn(&T) -> Result<Option<Timestamp>, Fault>,
-) -> Result<Removed, Fault> {
+    remove: impl Fn(&T) -> Wrote<Option<Timestamp>>,
+) -> Wrote<Removed> {
     let mut removed = Removed::default();
     for (key, row) in page {
         place(round).clone_from(key);
@@ -238,36 +326,6 @@ fn remove_each<K: Clone, T>(
         round.go_on();
     }
     Ok(removed)
-}
-
-fn old_marks(
-    transaction: &Transaction<'_>,
-    before: Timestamp,
-    stands: &dyn Fn(&str) -> bool,
-    round: &mut Round,
-) -> Result<Removed, Fault> {
-    let page = row::page(transaction, &round.text, MARKS)?;
-    remove_each(&page, MARKS, (round, |round| &mut round.text), |row| {
-        let Ok(row) = row else { return Ok(None) };
-        if !is_long_over(transaction, row, before)? || stands_there(transaction, row.id, stands)? {
-            return Ok(None);
-        }
-        remove_mark(transaction, row.id)?;
-        Ok(Some(row.settled.map_or(row.failure_time, |(_, at)| at)))
-    })
-}
-
-/// Only a host's oldest mark: without a younger one, an older one would count as the host's last outage. Until its host
-/// was seen to be back, the next `off` may belong to its outage, however late.
-fn is_long_over(transaction: &Transaction<'_>, row: &MarkRow, before: Timestamp) -> Result<bool, Fault> {
-    let Some((_, settled)) = row.settled else { return Ok(false) };
-    let times = [Some(settled), Some(row.made_at), Some(row.failure_time), row.returned_at];
-    if times.into_iter().flatten().any(|at| at >= before) || is_open(transaction, row)? {
-        return Ok(false);
-    }
-    let (older, later) = others_of_host(transaction, row)?;
-    let is_left = row.returned_at.is_some() || later >= LATER_MARKS;
-    Ok(older == 0 && is_left && !has_news(transaction, row.id, before)?)
 }
 
 /// How many marks of its host come before a mark, and how many after it.
@@ -289,23 +347,6 @@ fn has_news(transaction: &Transaction<'_>, mark: MarkId, before: Timestamp) -> r
     transaction.prepare_cached(sql)?.query_row(params![mark.to_string(), before.0], |row| row.get(0))
 }
 
-/// Whether the register has anything of a mark.
-fn stands_there(
-    transaction: &Transaction<'_>,
-    mark: MarkId,
-    stands: &dyn Fn(&str) -> bool,
-) -> rusqlite::Result<bool> {
-    let fencings = "SELECT fencing FROM folded WHERE mark = ?1";
-    let decisions = "SELECT id FROM decision WHERE mark = ?1";
-    let (fencings, decisions) = (texts(transaction, fencings, mark)?, texts(transaction, decisions, mark)?);
-    // A damaged id is unknown.
-    let Some((fencings, decisions)) = fencings.zip(decisions) else { return Ok(true) };
-    let fencings = fencings.into_iter().map(|id| format!("f.{id}"));
-    let decisions = decisions.into_iter().map(|id| format!("p.{id}"));
-    let own = ["f", "m", "s", "r"].map(|kind| format!("{kind}.{mark}"));
-    Ok(own.into_iter().chain(fencings).chain(decisions).any(|key| stands(&key)))
-}
-
 /// `None` if one of them is not text any more.
 fn texts(transaction: &Transaction<'_>, sql: &str, mark: MarkId) -> rusqlite::Result<Option<Vec<String>>> {
     let mut query = transaction.prepare_cached(sql)?;
@@ -315,7 +356,7 @@ fn texts(transaction: &Transaction<'_>, sql: &str, mark: MarkId) -> rusqlite::Re
 }
 
 /// With its own records. A fencing goes with the row that it was taken in, or it would be new again.
-fn remove_mark(transaction: &Transaction<'_>, mark: MarkId) -> Result<(), Fault> {
+fn remove_mark(transaction: &Transaction<'_>, mark: MarkId) -> Wrote {
     for fencing in texts(transaction, "SELECT fencing FROM folded WHERE mark = ?1", mark)?.unwrap_or_default()
     {
         remove_fencing(transaction, &fencing)?;
@@ -347,76 +388,6 @@ fn remove_fencing(transaction: &Transaction<'_>, fencing: &str) -> rusqlite::Res
         transaction.prepare_cached(sql)?.execute([fencing])?;
     }
     Ok(())
-}
-
-/// Records that were set aside or too old. Undecided ones stay, and so do those with a damaged decision.
-fn aside(
-    transaction: &Transaction<'_>,
-    before: Timestamp,
-    stands: &dyn Fn(&str) -> bool,
-    round: &mut Round,
-) -> Result<Removed, Fault> {
-    let sql = format!(
-        "SELECT f.id, max(f.asked_at, f.committed_at),
-           EXISTS (SELECT 1 FROM folded g WHERE g.fencing = f.id AND g.mark IS NULL AND g.digest = fold_digest(g.fencing, g.mark))
-         FROM fencing f WHERE f.id > CAST(?1 AS TEXT) ORDER BY f.id LIMIT {OTHERS}"
-    );
-    let mut query = transaction.prepare_cached(&sql)?;
-    let page = query.query_map([&round.text], |row| {
-        let id = raw_text(row, 0)?;
-        Ok((id.clone(), (id, Timestamp(row.get(1)?), row.get::<_, bool>(2)?)))
-    })?;
-    let page = page.collect::<rusqlite::Result<Vec<_>>>()?;
-    remove_each(&page, OTHERS, (round, |round| &mut round.text), |(id, at, is_aside)| {
-        let is_old = *is_aside && *at < before;
-        let id = str::from_utf8(id).ok().filter(|id| is_old && !stands(&format!("f.{id}")));
-        id.map_or(Ok(()), |id| remove_fencing(transaction, id))?;
-        Ok(id.map(|_| *at))
-    })
-}
-
-/// Pauses, maintenances and releases of groups. Those in effect have no end and stay.
-fn old_decisions(
-    transaction: &Transaction<'_>,
-    before: Timestamp,
-    stands: &dyn Fn(&str) -> bool,
-    round: &mut Round,
-) -> Result<Removed, Fault> {
-    let page = decisions::page(transaction, round.number, OTHERS)?;
-    remove_each(&page, OTHERS, (round, |round| &mut round.number), |(decision, end)| {
-        let Ok(decision) = decision else { return Ok(None) };
-        let over = decision.over_at(*end).filter(|_| decision.about.mark().is_none());
-        let over = over.filter(|over| *over < before && decision.at < before);
-        remove_decision(transaction, &decision.id.to_string(), over, stands)
-    })
-}
-
-/// Ends of decisions that never came.
-fn lone_endings(
-    transaction: &Transaction<'_>,
-    before: Timestamp,
-    stands: &dyn Fn(&str) -> bool,
-    round: &mut Round,
-) -> Result<Removed, Fault> {
-    let page = decisions::lone_endings(transaction, round.number, OTHERS)?;
-    remove_each(&page, OTHERS, (round, |round| &mut round.number), |(id, at)| {
-        let Some(id) = id else { return Ok(None) };
-        remove_decision(transaction, id, Some(*at).filter(|at| *at < before), stands)
-    })
-}
-
-/// Removes a decision that was over then, and its end, unless the register has one of them.
-fn remove_decision(
-    transaction: &Transaction<'_>,
-    id: &str,
-    over: Option<Timestamp>,
-    stands: &dyn Fn(&str) -> bool,
-) -> Result<Option<Timestamp>, Fault> {
-    let over = over.filter(|_| !stands(&format!("p.{id}")) && !stands(&format!("p.{id}.end")));
-    if over.is_some() {
-        decisions::remove(transaction, id)?;
-    }
-    Ok(over)
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Row, Transaction};
 
-use crate::Fault;
 use crate::history::{self, NewHistory};
 use crate::store::digest::{Checked, checked, raw_text, text, with_digest};
 use crate::store::stirred::stir;
+use crate::{News, Writing, Wrote};
 use marks::fencing::Incarnation;
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -19,7 +19,7 @@ pub(crate) const COLUMNS: &str = "m.id, m.node, m.fqdn, m.on_shared_storage, m.f
 pub(crate) const WIDTH: usize = 16;
 
 /// A damaged row is left unchanged, and does not count here: its own reader reports it.
-pub(crate) fn load(transaction: &Transaction<'_>, id: MarkId) -> Result<Option<MarkRow>, Fault> {
+pub(crate) fn load(transaction: &Transaction<'_>, id: MarkId) -> Wrote<Option<MarkRow>> {
     let sql = format!("SELECT {COLUMNS} FROM mark m WHERE m.id = ?1");
     let mut query = transaction.prepare_cached(&sql)?;
     let read = query.query_row([id.to_string()], |row| Ok(decode(row))).optional()?;
@@ -51,7 +51,7 @@ pub(crate) fn mark_of(row: &Row<'_>) -> rusqlite::Result<Option<MarkId>> {
 }
 
 /// A mark that is not settled; a damaged row does not count.
-pub(crate) fn load_open(transaction: &Transaction<'_>, id: MarkId) -> Result<Option<MarkRow>, Fault> {
+pub(crate) fn load_open(transaction: &Transaction<'_>, id: MarkId) -> Wrote<Option<MarkRow>> {
     Ok(load(transaction, id)?.filter(|row| row.settled.is_none()))
 }
 
@@ -129,40 +129,28 @@ fn decode_settled(row: &Row<'_>) -> Option<Option<(Settlement, Timestamp)>> {
     }
 }
 
-/// Ends the doubt of a mark, with event, sentence and actor for the history.
-pub(crate) fn prove(
-    transaction: &Transaction<'_>,
-    mut row: MarkRow,
-    proof: Proof,
-    (event, detail, actor): (&str, &str, &str),
-    now: Timestamp,
-) -> Result<(), Fault> {
-    row.standing = Standing::Proven(proof);
-    update(transaction, &row)?;
-    Ok(note(transaction, &row, now, event, detail, actor)?)
-}
+impl Writing<'_> {
+    /// Ends the doubt of a mark, with event, sentence and actor for the history.
+    pub(crate) fn prove(self, mut row: MarkRow, proof: Proof, (event, detail, actor): News<'_>) -> Wrote {
+        row.standing = Standing::Proven(proof);
+        update(&self, &row)?;
+        self.note_mark(&row, event, detail, actor)
+    }
 
-pub(crate) fn note(
-    transaction: &Transaction<'_>,
-    row: &MarkRow,
-    now: Timestamp,
-    event: &str,
-    detail: &str,
-    actor: &str,
-) -> rusqlite::Result<()> {
-    note_outcome(transaction, row, now, (event, None), detail, actor)
-}
+    pub(crate) fn note_mark(self, row: &MarkRow, event: &str, detail: &str, actor: &str) -> Wrote {
+        self.note_outcome(row, (event, None), detail, actor)
+    }
 
-/// The same with the event's word.
-pub(crate) fn note_outcome(
-    transaction: &Transaction<'_>,
-    row: &MarkRow,
-    now: Timestamp,
-    (event, outcome): (&str, Option<&str>),
-    detail: &str,
-    actor: &str,
-) -> rusqlite::Result<()> {
-    let (mark, node) = (Some(row.id), Some(&row.node));
-    let new = NewHistory { mark, node, outcome, ..NewHistory::new(now, event, detail, actor) };
-    history::append(transaction, &new)
+    /// The same with the event's word.
+    pub(crate) fn note_outcome(
+        self,
+        row: &MarkRow,
+        (event, outcome): (&str, Option<&str>),
+        detail: &str,
+        actor: &str,
+    ) -> Wrote {
+        let (mark, node) = (Some(row.id), Some(&row.node));
+        let new = NewHistory { mark, node, outcome, ..NewHistory::new(self.now, event, detail, actor) };
+        history::append(&self, &new)
+    }
 }

@@ -68,7 +68,7 @@ pub(crate) fn marked_as(journal: &mut Journal, node: &str, at: Timestamp, standi
     let first = Fencing { asked_at: at, ..fencing(node) };
     journal.append_fencing(&first).unwrap();
     let row = MarkRow { standing, ..samples::mark(&first) };
-    journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery(node)], at).unwrap();
+    journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery(node)], None, at).unwrap();
     row.id
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn marked_for_two(journal: &mut Journal, node: &str, at: Timestamp) -
     journal.append_fencing(&first).unwrap();
     let row = samples::mark(&first);
     let wiki = NewDelivery { route: "wiki".into(), required: false, ..to_recovery(node) };
-    journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery(node), wiki], at).unwrap();
+    journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery(node), wiki], None, at).unwrap();
     row.id
 }
 
@@ -384,7 +384,7 @@ fn a_copy_in_the_journals_place_has_a_log_again_so_that_no_reader_delays_a_mark(
         // Whatever had to wait would fail.
         journal.connection.busy_timeout(Duration::ZERO).unwrap();
         journal.append_fencing(&fencing("compute2")).unwrap();
-        journal.make_mark(&samples::mark(&fencing("compute3")), Taken::Register, &[], NOW).unwrap();
+        journal.make_mark(&samples::mark(&fencing("compute3")), Taken::Register, &[], None, NOW).unwrap();
         assert_eq!(home.open(role).unfolded_fencings().unwrap().sound.len(), 2);
         drop(reader);
     }

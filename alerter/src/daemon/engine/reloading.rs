@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use journal::{Journal, JournalError};
+use journal::{Done, Journal};
 use marks::time::Timestamp;
 
 use super::Engine;
@@ -64,7 +64,7 @@ impl Engine {
     }
 
     /// Gives open marks what a new configuration brings, as a start does.
-    pub(super) async fn bring_what_is_new(&mut self) -> Result<(), JournalError> {
+    pub(super) async fn bring_what_is_new(&mut self) -> Done {
         if self.serving.is_some() {
             self.serve_open_marks().await?;
         }
@@ -91,7 +91,7 @@ impl Engine {
 
     /// Gives open marks what the configuration brings, a page at a time, since there may be very many. Between two pages others use the
     /// journal, the watchdog is fed, and a stop takes effect.
-    async fn serve_open_marks(&mut self) -> Result<(), JournalError> {
+    async fn serve_open_marks(&mut self) -> Done {
         let state = Arc::clone(&self.shared);
         let name = move |journal: &mut Journal| {
             start::complete_without_cluster(journal, &state.base, Timestamp::now())

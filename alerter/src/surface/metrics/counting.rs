@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use journal::{Journal, JournalError, Role};
+use journal::{Done, Journal, Role};
 use marks::time::Timestamp;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
@@ -55,7 +55,7 @@ pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
 ///
 /// # Errors
 /// As any read of the journal.
-pub fn count_now(journal: &Journal, shared: &Shared) -> Result<Figures, JournalError> {
+pub fn count_now(journal: &Journal, shared: &Shared) -> Done<Figures> {
     Counting::default().count(journal, shared)
 }
 
@@ -109,7 +109,7 @@ fn answer_all(path: &Path, asked: &mpsc::Receiver<Asked>) {
     }
 }
 
-fn reader<'j>(open: &'j mut Option<Journal>, path: &Path) -> Result<&'j Journal, JournalError> {
+fn reader<'j>(open: &'j mut Option<Journal>, path: &Path) -> Done<&'j Journal> {
     if open.is_none() {
         *open = Some(Journal::open(path, Role::Reader)?);
     }
@@ -126,7 +126,7 @@ struct Counting {
 }
 
 impl Counting {
-    fn count(&mut self, journal: &Journal, shared: &Shared) -> Result<Figures, JournalError> {
+    fn count(&mut self, journal: &Journal, shared: &Shared) -> Done<Figures> {
         let counted = self.count_journal(journal, shared)?;
         let damage = shared.base.damages.known();
         shared.base.damages.put(&damage, &journal.still_damaged(&damage)?);
@@ -134,11 +134,7 @@ impl Counting {
         Ok(Figures { journal: counted, groups })
     }
 
-    fn count_journal(
-        &mut self,
-        journal: &Journal,
-        shared: &Shared,
-    ) -> Result<journal::Figures, JournalError> {
+    fn count_journal(&mut self, journal: &Journal, shared: &Shared) -> Done<journal::Figures> {
         let settings = shared.base.settings();
         let routes: Vec<String> = settings.routes.iter().map(|route| route.name.to_string()).collect();
         let now = Timestamp::now();

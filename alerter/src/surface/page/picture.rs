@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use journal::{Damage, Journal, JournalError, Recent, Role, Rows};
+use journal::{Damage, Done, Journal, Recent, Role, Rows};
 use marks::delivery::State;
 use marks::id::NoteId;
 use marks::time::Timestamp;
@@ -109,7 +109,7 @@ struct Read {
     deciders: Deciders,
 }
 
-fn read(shared: &Shared, kept: &mut Option<Journal>, now: Timestamp) -> Result<Read, JournalError> {
+fn read(shared: &Shared, kept: &mut Option<Journal>, now: Timestamp) -> Done<Read> {
     let journal = match kept {
         Some(journal) => journal,
         None => kept.insert(Journal::open(&shared.base.settings().store.path, Role::Reader)?),

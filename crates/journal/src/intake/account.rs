@@ -8,7 +8,7 @@ use crate::intake::fencings;
 use crate::intake::folds::rule;
 use crate::intake::sightings::{self, KeptSighting};
 use crate::store::digest::{Checked, Damage, printable_key};
-use crate::{Journal, JournalError};
+use crate::{Done, Journal};
 use marks::account::{Held, Marked, Record, Trace};
 use marks::fencing::Fencing;
 use marks::id::{FencingId, MarkId};
@@ -22,11 +22,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn records(
-        &self,
-        since: Timestamp,
-        is_wanted: impl Fn(&Record) -> bool,
-    ) -> Result<Vec<Record>, JournalError> {
+    pub fn records(&self, since: Timestamp, is_wanted: impl Fn(&Record) -> bool) -> Done<Vec<Record>> {
         let mut marks = Marks { journal: self, known: HashMap::new() };
         let mut records = Vec::new();
         let mut take = |record| records.extend(Some(record).filter(&is_wanted));
@@ -86,19 +82,19 @@ struct Marks<'j> {
 }
 
 impl Marks<'_> {
-    fn of_fencing(&mut self, (fencing, end): (Fencing, Option<End>)) -> Result<Record, JournalError> {
+    fn of_fencing(&mut self, (fencing, end): (Fencing, Option<End>)) -> Done<Record> {
         let trace = end.map_or(Ok(Trace::Nothing), |end| self.trace(end))?;
         let (node, at) = (Some(fencing.node), Some(fencing.asked_at));
         Ok(Record { key: key_of(fencing.id), node, at, trace })
     }
 
-    fn of_sighting(&mut self, kept: KeptSighting) -> Result<Record, JournalError> {
+    fn of_sighting(&mut self, kept: KeptSighting) -> Done<Record> {
         let KeptSighting { sighting, mark, rule } = kept;
         let (key, trace) = (sighting.key(), self.trace((mark, rule))?);
         Ok(Record { key, node: Some(sighting.node), at: Some(sighting.at), trace })
     }
 
-    fn trace(&mut self, (mark, rule): End) -> Result<Trace, JournalError> {
+    fn trace(&mut self, (mark, rule): End) -> Done<Trace> {
         let Some(mark) = mark else { return Ok(Trace::Kept(rule)) };
         let found = match self.known.get(&mark) {
             Some(known) => known.clone(),

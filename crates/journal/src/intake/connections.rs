@@ -6,7 +6,7 @@ use rusqlite::types::Value;
 use rusqlite::{Row, params};
 
 use crate::store::digest::{Checked, checked, text, with_digest};
-use crate::{Journal, JournalError};
+use crate::{Done, Journal};
 use marks::fencing::Incarnation;
 use marks::host::HostName;
 use marks::time::Timestamp;
@@ -21,11 +21,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn note_connection(
-        &mut self,
-        node: &HostName,
-        incarnation: &Incarnation,
-    ) -> Result<bool, JournalError> {
+    pub fn note_connection(&mut self, node: &HostName, incarnation: &Incarnation) -> Done<bool> {
         let mut kept = self.noted(node)?;
         if kept.contains(incarnation) {
             return Ok(false);
@@ -53,7 +49,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read; damaged rows are left out.
-    pub fn connections_of(&self, node: &HostName) -> Result<Vec<Incarnation>, JournalError> {
+    pub fn connections_of(&self, node: &HostName) -> Done<Vec<Incarnation>> {
         let mut all = self.noted(node)?;
         let since = Timestamp::now() - RECENT;
         let condition = "f.node = ?1 COLLATE NOCASE AND f.asked_at >= ?2";
@@ -64,7 +60,7 @@ impl Journal {
         Ok(all)
     }
 
-    fn noted(&self, node: &HostName) -> Result<Vec<Incarnation>, JournalError> {
+    fn noted(&self, node: &HostName) -> Done<Vec<Incarnation>> {
         let sql = "SELECT node, incarnation, digest FROM connection WHERE node = ?1";
         Ok(self.rows(sql, [node.as_str()], decode)?.sound)
     }

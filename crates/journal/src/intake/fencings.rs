@@ -5,7 +5,7 @@ use rusqlite::{Params, Row, Transaction, params_from_iter};
 
 use crate::history::{self, NewHistory};
 use crate::store::digest::{Checked, Rows, checked, text, with_digest};
-use crate::{Agent, Journal, JournalError};
+use crate::{Agent, Done, Journal, JournalError};
 use marks::fencing::{Fencing, Incarnation, Origin};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId};
@@ -18,7 +18,7 @@ impl Agent {
     ///
     /// # Errors
     /// After an error the fencing may or may not be there: the caller must not report that the host is marked.
-    pub fn append_fencing(&mut self, fencing: &Fencing) -> Result<(), JournalError> {
+    pub fn append_fencing(&mut self, fencing: &Fencing) -> Done {
         let directory = self.place.handle()?;
         self.write(|transaction| {
             insert(transaction, fencing)?;
@@ -37,7 +37,7 @@ impl Agent {
                 Origin::Api => "api",
             };
             let row = NewHistory::new(fencing.committed_at, "fenced", &detail, actor);
-            Ok(history::append(transaction, &NewHistory { node: Some(&fencing.node), ..row })?)
+            history::append(transaction, &NewHistory { node: Some(&fencing.node), ..row })
         })?;
         self.place.sync(&directory)?;
         self.confirm(fencing)?;
@@ -48,7 +48,7 @@ impl Agent {
     }
 
     /// Reads the row back, and returns `Ok` only if it is the one that was written.
-    fn confirm(&self, fencing: &Fencing) -> Result<(), JournalError> {
+    fn confirm(&self, fencing: &Fencing) -> Done {
         let sql = format!("SELECT {COLUMNS} FROM fencing f WHERE f.id = ?1");
         match self.rows(&sql, [fencing.id.to_string()], decode)?.sound.first() {
             Some(back) if back == fencing => Ok(()),
@@ -60,11 +60,7 @@ impl Agent {
     }
 
     /// The fencings `f` that meet a condition in SQL, oldest first.
-    pub(crate) fn fencings_that(
-        &self,
-        condition: &str,
-        parameters: impl Params,
-    ) -> Result<Rows<Fencing>, JournalError> {
+    pub(crate) fn fencings_that(&self, condition: &str, parameters: impl Params) -> Done<Rows<Fencing>> {
         let sql = format!("SELECT {COLUMNS} FROM fencing f WHERE {condition} ORDER BY f.asked_at, f.id");
         self.rows(&sql, parameters, decode)
     }
@@ -75,7 +71,7 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Agent::append_fencing`].
-    pub fn append_fencing(&mut self, fencing: &Fencing) -> Result<(), JournalError> {
+    pub fn append_fencing(&mut self, fencing: &Fencing) -> Done {
         self.all_folded.set(None);
         self.agent.append_fencing(fencing)
     }
@@ -85,11 +81,11 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn unfolded_fencings(&self) -> Result<Rows<Fencing>, JournalError> {
+    pub fn unfolded_fencings(&self) -> Done<Rows<Fencing>> {
         // Before the search: later writes are seen next time.
         let version = self.others_version()?;
         if self.all_folded.get() == Some(version) {
-            return Ok(Rows { sound: Vec::new(), damaged: Vec::new() });
+            return Ok(Rows::default());
         }
         let rows = self.fencings_where(
             "NOT EXISTS (SELECT 1 FROM folded WHERE fencing = f.id AND digest = fold_digest(fencing, mark))",
@@ -104,11 +100,11 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn fencings_of(&self, mark: MarkId) -> Result<Rows<Fencing>, JournalError> {
+    pub fn fencings_of(&self, mark: MarkId) -> Done<Rows<Fencing>> {
         self.fencings_where("EXISTS (SELECT 1 FROM folded WHERE fencing = f.id AND mark = ?1 AND digest = fold_digest(fencing, mark))", Some(mark))
     }
 
-    fn fencings_where(&self, condition: &str, mark: Option<MarkId>) -> Result<Rows<Fencing>, JournalError> {
+    fn fencings_where(&self, condition: &str, mark: Option<MarkId>) -> Done<Rows<Fencing>> {
         self.fencings_that(condition, params_from_iter(mark.map(|mark| mark.to_string())))
     }
 }

@@ -3,7 +3,7 @@
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
 use crate::history::{self, NewHistory};
-use crate::{Journal, JournalError};
+use crate::{Done, Journal};
 use marks::fencing::Fencing;
 use marks::id::{FencingId, MarkId};
 use marks::rule::Rule;
@@ -14,12 +14,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn add_to_mark(
-        &mut self,
-        fencing: &Fencing,
-        (mark, rule): (MarkId, Rule),
-        now: Timestamp,
-    ) -> Result<(), JournalError> {
+    pub fn add_to_mark(&mut self, fencing: &Fencing, (mark, rule): (MarkId, Rule), now: Timestamp) -> Done {
         let detail = format!("{} was fenced again in the same outage ({})", fencing.node, rule.as_str());
         self.fold_with_history(fencing, (Some(mark), rule), ("fenced-again", &detail), now)
     }
@@ -28,12 +23,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn set_aside(
-        &mut self,
-        fencing: &Fencing,
-        (rule, reason): (Rule, &str),
-        now: Timestamp,
-    ) -> Result<(), JournalError> {
+    pub fn set_aside(&mut self, fencing: &Fencing, (rule, reason): (Rule, &str), now: Timestamp) -> Done {
         self.fold_with_history(fencing, (None, rule), ("set-aside", reason), now)
     }
 
@@ -41,7 +31,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn pass_over(&mut self, fencing: &Fencing, why: &str, now: Timestamp) -> Result<(), JournalError> {
+    pub fn pass_over(&mut self, fencing: &Fencing, why: &str, now: Timestamp) -> Done {
         self.fold_with_history(fencing, (None, Rule::Past), ("past", why), now)
     }
 
@@ -49,7 +39,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn mark_of(&self, fencing: FencingId) -> Result<Option<MarkId>, JournalError> {
+    pub fn mark_of(&self, fencing: FencingId) -> Done<Option<MarkId>> {
         let sql = "SELECT mark FROM folded WHERE fencing = ?1 AND digest = fold_digest(fencing, mark)";
         let read = self
             .connection
@@ -62,7 +52,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn fence_count(&self, mark: MarkId) -> Result<u32, JournalError> {
+    pub fn fence_count(&self, mark: MarkId) -> Done<u32> {
         let sql = "SELECT count(*) FROM folded WHERE mark = ?1 AND digest = fold_digest(fencing, mark)";
         self.sqlite(self.connection.query_row(sql, [mark.to_string()], |row| row.get(0)))
     }
@@ -73,12 +63,12 @@ impl Journal {
         (mark, rule): (Option<MarkId>, Rule),
         (event, detail): (&str, &str),
         now: Timestamp,
-    ) -> Result<(), JournalError> {
+    ) -> Done {
         self.write(|transaction| {
             fold(transaction, fencing.id, (mark, rule))?;
             let (node, actor) = (Some(&fencing.node), "nova-host-alerter");
             let row = NewHistory { at: now, event, mark, node, route: None, outcome: None, detail, actor };
-            Ok(history::append(transaction, &row)?)
+            history::append(transaction, &row)
         })
     }
 }

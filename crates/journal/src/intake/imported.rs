@@ -5,7 +5,7 @@ use rusqlite::Transaction;
 use crate::history::{self, ALERTER, NewHistory};
 use crate::intake::fencings;
 use crate::store::digest::{text, with_digest};
-use crate::{Journal, JournalError};
+use crate::{Done, Journal, Writing, Wrote};
 use marks::fencing::Fencing;
 use marks::id::FencingId;
 use marks::time::Timestamp;
@@ -15,16 +15,16 @@ impl Journal {
     ///
     /// # Errors
     /// As any write; then none of them is here.
-    pub fn append_imported(&mut self, fencings: &[Fencing], now: Timestamp) -> Result<usize, JournalError> {
+    pub fn append_imported(&mut self, fencings: &[Fencing], now: Timestamp) -> Done<usize> {
         if fencings.is_empty() {
             return Ok(0);
         }
         self.all_folded.set(None);
-        self.write(|transaction| {
+        self.write_at(now, |writing| {
             let mut count = 0;
             for fencing in fencings {
-                if !is_here(transaction, fencing.id)? {
-                    import(transaction, fencing, now)?;
+                if !is_here(&writing, fencing.id)? {
+                    writing.import(fencing)?;
                     count += 1;
                 }
             }
@@ -36,7 +36,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn is_imported(&self, fencing: FencingId) -> Result<bool, JournalError> {
+    pub fn is_imported(&self, fencing: FencingId) -> Done<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM imported WHERE fencing = ?1)";
         self.sqlite(self.connection.query_row(sql, [fencing.to_string()], |row| row.get(0)))
     }
@@ -47,13 +47,17 @@ fn is_here(transaction: &Transaction<'_>, fencing: FencingId) -> rusqlite::Resul
     transaction.prepare_cached(sql)?.query_row([fencing.to_string()], |row| row.get(0))
 }
 
-fn import(transaction: &Transaction<'_>, fencing: &Fencing, now: Timestamp) -> rusqlite::Result<()> {
-    fencings::insert(transaction, fencing)?;
-    let row = with_digest("imported", vec![text(&fencing.id.to_string())]);
-    transaction.prepare_cached("INSERT INTO imported VALUES (?1, ?2)")?.execute(row)?;
-    let detail = format!("{} was fenced, seen by {}, read from the register", fencing.node, fencing.seen_by);
-    let row = NewHistory { node: Some(&fencing.node), ..NewHistory::new(now, "read", &detail, ALERTER) };
-    history::append(transaction, &row)
+impl Writing<'_> {
+    fn import(self, fencing: &Fencing) -> Wrote {
+        fencings::insert(&self, fencing)?;
+        let row = with_digest("imported", vec![text(&fencing.id.to_string())]);
+        self.prepare_cached("INSERT INTO imported VALUES (?1, ?2)")?.execute(row)?;
+        let detail =
+            format!("{} was fenced, seen by {}, read from the register", fencing.node, fencing.seen_by);
+        let row =
+            NewHistory { node: Some(&fencing.node), ..NewHistory::new(self.now, "read", &detail, ALERTER) };
+        history::append(&self, &row)
+    }
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use rusqlite::{OptionalExtension, Params, Row, params_from_iter};
 use crate::history::ALERTER;
 use crate::intake::{folds, sightings};
 use crate::queue::deliveries::{self, NewDelivery};
-use crate::row::{self, COLUMNS, note, note_outcome, prove};
+use crate::row::{self, COLUMNS};
 use crate::store::digest::{Damage, Rows, raw_text};
-use crate::{Journal, JournalError};
+use crate::{Done, Journal, JournalError};
 use marks::delivery::State;
 use marks::fencing::Fencing;
 use marks::host::HostName;
@@ -50,7 +50,8 @@ pub struct Resolved {
 }
 
 impl Journal {
-    /// Makes a mark, with its deliveries. One that lacks something has none, and is held.
+    /// Makes a mark, with its deliveries. One that lacks something has none, and is held. `lost` is when the cluster was
+    /// seen to have lost the host.
     ///
     /// # Errors
     /// As any write; also if there is a mark with this id already.
@@ -59,37 +60,23 @@ impl Journal {
         row: &MarkRow,
         of: Taken<'_>,
         deliveries: &[NewDelivery],
-        now: Timestamp,
-    ) -> Result<(), JournalError> {
-        self.make_mark_of_lost(row, of, deliveries, None, now)
-    }
-
-    /// The same of a host that the cluster was seen to have lost at a time.
-    ///
-    /// # Errors
-    /// As any write.
-    pub fn make_mark_of_lost(
-        &mut self,
-        row: &MarkRow,
-        of: Taken<'_>,
-        deliveries: &[NewDelivery],
         lost: Option<Timestamp>,
         now: Timestamp,
-    ) -> Result<(), JournalError> {
-        self.write(|transaction| {
-            row::insert(transaction, row)?;
+    ) -> Done {
+        self.write_at(now, |writing| {
+            row::insert(&writing, row)?;
             if let Some(at) = lost {
                 let detail = format!("the cluster lost {}, as this controller saw it", row.node);
-                note(transaction, row, at, "lost", &detail, ALERTER)?;
+                writing.at(at).note_mark(row, "lost", &detail, ALERTER)?;
             }
-            deliveries::insert(transaction, (row.id, row.failure_time), deliveries, now)?;
+            writing.add((row.id, row.failure_time), deliveries)?;
             match of {
-                Taken::Fencing(first) => folds::fold(transaction, first.id, (Some(row.id), Rule::Made))?,
-                Taken::Sighting(first) => sightings::insert(transaction, first, (Some(row.id), Rule::Made))?,
+                Taken::Fencing(first) => folds::fold(&writing, first.id, (Some(row.id), Rule::Made))?,
+                Taken::Sighting(first) => sightings::insert(&writing, first, (Some(row.id), Rule::Made))?,
                 Taken::Register => {}
             }
             let event = ("marked", held_as(row));
-            Ok(note_outcome(transaction, row, now, event, &marked(row, of), ALERTER)?)
+            writing.note_outcome(row, event, &marked(row, of), ALERTER)
         })
     }
 
@@ -97,22 +84,17 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn complete_mark(
-        &mut self,
-        known: &MarkRow,
-        deliveries: &[NewDelivery],
-        now: Timestamp,
-    ) -> Result<(), JournalError> {
-        self.write(|transaction| {
-            let Some(mut row) = row::load(transaction, known.id)? else { return Ok(()) };
+    pub fn complete_mark(&mut self, known: &MarkRow, deliveries: &[NewDelivery], now: Timestamp) -> Done {
+        self.write_at(now, |writing| {
+            let Some(mut row) = row::load(&writing, known.id)? else { return Ok(()) };
             row.fqdn.clone_from(&known.fqdn);
             row.on_shared_storage = known.on_shared_storage;
-            row::update(transaction, &row)?;
+            row::update(&writing, &row)?;
             let Some(mark) = row.to_mark() else { return Ok(()) };
-            deliveries::insert(transaction, (mark.id, mark.failure_time), deliveries, now)?;
+            writing.add((mark.id, mark.failure_time), deliveries)?;
             let storage = if mark.on_shared_storage { "shared" } else { "not shared" };
             let detail = format!("{} will be sent as {}, its storage is {storage}", mark.node, mark.fqdn);
-            Ok(note(transaction, &row, now, "named", &detail, ALERTER)?)
+            writing.note_mark(&row, "named", &detail, ALERTER)
         })
     }
 
@@ -120,14 +102,9 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn add_deliveries(
-        &mut self,
-        mark: &Mark,
-        missing: &[NewDelivery],
-        now: Timestamp,
-    ) -> Result<(), JournalError> {
+    pub fn add_deliveries(&mut self, mark: &Mark, missing: &[NewDelivery], now: Timestamp) -> Done {
         let key = (mark.id, mark.failure_time);
-        self.write(|transaction| Ok(deliveries::insert(transaction, key, missing, now)?))
+        self.write_at(now, |writing| writing.add(key, missing))
     }
 
     /// The same for many marks at once, in one transaction; without marks nothing is written. The caller has checked that
@@ -135,17 +112,13 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn add_deliveries_to_all(
-        &mut self,
-        missing: &[Resolved],
-        now: Timestamp,
-    ) -> Result<(), JournalError> {
+    pub fn add_deliveries_to_all(&mut self, missing: &[Resolved], now: Timestamp) -> Done {
         if missing.is_empty() {
             return Ok(());
         }
-        self.write(|transaction| {
+        self.write_at(now, |writing| {
             for Resolved { mark, deliveries } in missing {
-                deliveries::insert_missing(transaction, (mark.id, mark.failure_time), deliveries, now)?;
+                writing.add_missing((mark.id, mark.failure_time), deliveries)?;
             }
             Ok(())
         })
@@ -156,13 +129,13 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn prove(&mut self, mark: MarkId, proof: Proof, now: Timestamp) -> Result<bool, JournalError> {
-        self.write(|transaction| {
-            let doubtful = row::load(transaction, mark)?.filter(MarkRow::wants_proof);
+    pub fn prove(&mut self, mark: MarkId, proof: Proof, now: Timestamp) -> Done<bool> {
+        self.write_at(now, |writing| {
+            let doubtful = row::load(&writing, mark)?.filter(MarkRow::wants_proof);
             let Some(row) = doubtful else { return Ok(false) };
             let word = Standing::Proven(proof).as_str();
             let detail = format!("{} is not held as {} any more: {word}", row.node, row.standing.as_str());
-            prove(transaction, row, proof, ("proven", &detail, ALERTER), now)?;
+            writing.prove(row, proof, ("proven", &detail, ALERTER))?;
             Ok(true)
         })
     }
@@ -172,18 +145,18 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn doubt(&mut self, mark: MarkId, doubt: Doubt, now: Timestamp) -> Result<bool, JournalError> {
-        self.write(|transaction| {
-            let open = deliveries::load_open(transaction, mark)?;
+    pub fn doubt(&mut self, mark: MarkId, doubt: Doubt, now: Timestamp) -> Done<bool> {
+        self.write_at(now, |writing| {
+            let open = deliveries::load_open(&writing, mark)?;
             let idle = open.iter().all(|delivery| delivery.state != State::InFlight);
-            let row = row::load_open(transaction, mark)?.filter(|row| row.standing.doubt().is_none());
+            let row = row::load_open(&writing, mark)?.filter(|row| row.standing.doubt().is_none());
             let Some(mut row) = row.filter(|_| idle) else { return Ok(false) };
             row.standing = Standing::Doubtful(doubt);
-            row::update(transaction, &row)?;
+            row::update(&writing, &row)?;
             let detail =
                 format!("{} is held ({}) until evidence or `release`", row.node, row.standing.as_str());
             let event = ("doubted", held_as(&row));
-            note_outcome(transaction, &row, now, event, &detail, ALERTER)?;
+            writing.note_outcome(&row, event, &detail, ALERTER)?;
             Ok(true)
         })
     }
@@ -192,7 +165,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn note_return(&mut self, mark: MarkId, at: Timestamp, now: Timestamp) -> Result<bool, JournalError> {
+    pub fn note_return(&mut self, mark: MarkId, at: Timestamp, now: Timestamp) -> Done<bool> {
         self.note_back(mark, (at, now), now)
     }
 
@@ -200,28 +173,22 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn returned_elsewhere(&mut self, back: &Returned, now: Timestamp) -> Result<bool, JournalError> {
+    pub fn returned_elsewhere(&mut self, back: &Returned, now: Timestamp) -> Done<bool> {
         self.note_back(back.mark, (back.at, back.at), now)
     }
 
-    fn note_back(
-        &mut self,
-        mark: MarkId,
-        (at, known): (Timestamp, Timestamp),
-        now: Timestamp,
-    ) -> Result<bool, JournalError> {
-        self.write(|transaction| {
-            let Some(mut row) = row::load(transaction, mark)?.filter(|row| row.returned_at.is_none()) else {
+    fn note_back(&mut self, mark: MarkId, (at, known): (Timestamp, Timestamp), now: Timestamp) -> Done<bool> {
+        self.write_at(now, |writing| {
+            let Some(mut row) = row::load(&writing, mark)?.filter(|row| row.returned_at.is_none()) else {
                 return Ok(false);
             };
             let released = "SELECT max(released_at) FROM delivery WHERE mark = ?1";
-            let released: Option<i64> =
-                transaction.query_row(released, [mark.to_string()], |row| row.get(0))?;
+            let released: Option<i64> = writing.query_row(released, [mark.to_string()], |row| row.get(0))?;
             let known = released.map_or(known, |released| known.max(Timestamp(released.saturating_add(1))));
             (row.returned_at, row.return_known_at) = (Some(at), Some(known));
-            row::update(transaction, &row)?;
+            row::update(&writing, &row)?;
             let detail = format!("{} is back since {}", row.node, at.rfc3339());
-            note(transaction, &row, now, "returned", &detail, ALERTER)?;
+            writing.note_mark(&row, "returned", &detail, ALERTER)?;
             Ok(true)
         })
     }
@@ -230,7 +197,7 @@ impl Journal {
     ///
     /// # Errors
     /// `Damaged` if its row is damaged.
-    pub fn mark(&self, id: MarkId) -> Result<Option<MarkRow>, JournalError> {
+    pub fn mark(&self, id: MarkId) -> Done<Option<MarkRow>> {
         self.find_mark(id)?.transpose().map_err(|damage| self.damaged(&damage))
     }
 
@@ -238,7 +205,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn find_mark(&self, id: MarkId) -> Result<Option<Result<MarkRow, Damage>>, JournalError> {
+    pub fn find_mark(&self, id: MarkId) -> Done<Option<Result<MarkRow, Damage>>> {
         let sql = format!("SELECT {COLUMNS} FROM mark m WHERE m.id = ?1");
         let read = self.connection.query_row(&sql, [id.to_string()], |row| Ok(row::decode(row)));
         self.sqlite(read.optional())
@@ -248,7 +215,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn open_marks(&self) -> Result<Rows<MarkRow>, JournalError> {
+    pub fn open_marks(&self) -> Done<Rows<MarkRow>> {
         self.marks_where("m.settlement IS NULL", None)
     }
 
@@ -256,7 +223,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn has_open_marks(&self) -> Result<bool, JournalError> {
+    pub fn has_open_marks(&self) -> Done<bool> {
         let any = "SELECT EXISTS (SELECT 1 FROM mark WHERE settlement IS NULL)";
         self.sqlite(self.connection.query_row(any, [], |row| row.get(0)))
     }
@@ -266,10 +233,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read, and errors of `visit`.
-    pub fn each_open_mark(
-        &mut self,
-        mut visit: impl FnMut(&mut Self, MarkRow) -> Result<(), JournalError>,
-    ) -> Result<Vec<Damage>, JournalError> {
+    pub fn each_open_mark(&mut self, mut visit: impl FnMut(&mut Self, MarkRow) -> Done) -> Done<Vec<Damage>> {
         let (mut damaged, mut last) = (Vec::new(), Position::default());
         while let Some((page, end)) = self.open_marks_behind(&last)? {
             last = end;
@@ -285,10 +249,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn open_marks_behind(
-        &self,
-        last: &Position,
-    ) -> Result<Option<(Rows<MarkRow>, Position)>, JournalError> {
+    pub fn open_marks_behind(&self, last: &Position) -> Done<Option<(Rows<MarkRow>, Position)>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM mark m WHERE m.settlement IS NULL AND m.id > CAST(?1 AS TEXT) ORDER BY m.id LIMIT {PAGE}"
         );
@@ -306,7 +267,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn lacking_marks(&self) -> Result<Rows<MarkRow>, JournalError> {
+    pub fn lacking_marks(&self) -> Done<Rows<MarkRow>> {
         self.marks_where(&format!("{HELD} AND (m.fqdn IS NULL OR m.on_shared_storage IS NULL)"), None)
     }
 
@@ -314,7 +275,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn unserved_marks(&self) -> Result<Rows<MarkRow>, JournalError> {
+    pub fn unserved_marks(&self) -> Done<Rows<MarkRow>> {
         let condition = "m.settlement IS NULL AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.mark = m.id)";
         self.marks_where(condition, None)
     }
@@ -323,7 +284,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn unfinished_marks(&self) -> Result<Rows<MarkRow>, JournalError> {
+    pub fn unfinished_marks(&self) -> Done<Rows<MarkRow>> {
         let open =
             "SELECT d.mark FROM delivery d WHERE d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
         self.marks_where(&format!("m.settlement IS NULL OR m.id IN ({open})"), None)
@@ -333,7 +294,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn recent_marks(&self, limit: u32) -> Result<Rows<MarkRow>, JournalError> {
+    pub fn recent_marks(&self, limit: u32) -> Done<Rows<MarkRow>> {
         let condition = format!("m.id IN (SELECT id FROM mark ORDER BY id DESC LIMIT {limit})");
         self.marks_where(&condition, None)
     }
@@ -342,20 +303,16 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn marks_of(&self, node: &HostName) -> Result<Rows<MarkRow>, JournalError> {
+    pub fn marks_of(&self, node: &HostName) -> Done<Rows<MarkRow>> {
         self.marks_where("m.node = ?1", Some(node))
     }
 
-    fn marks_where(&self, condition: &str, node: Option<&HostName>) -> Result<Rows<MarkRow>, JournalError> {
+    fn marks_where(&self, condition: &str, node: Option<&HostName>) -> Done<Rows<MarkRow>> {
         self.marks_that(condition, params_from_iter(node.map(HostName::as_str)))
     }
 
     /// The marks `m` that meet a condition in SQL, oldest first.
-    pub(crate) fn marks_that(
-        &self,
-        condition: &str,
-        parameters: impl Params,
-    ) -> Result<Rows<MarkRow>, JournalError> {
+    pub(crate) fn marks_that(&self, condition: &str, parameters: impl Params) -> Done<Rows<MarkRow>> {
         let sql = format!("SELECT {COLUMNS} FROM mark m WHERE {condition} ORDER BY m.failure_time, m.id");
         self.rows(&sql, parameters, row::decode)
     }
@@ -437,7 +394,7 @@ mod tests {
         let (_home, mut journal, mark) = Home::marked();
         let row = journal.mark(mark).unwrap().unwrap();
         let other = MarkRow { source: Source::Alert, ..row.clone() };
-        journal.make_mark(&other, Taken::Register, &[], NOW).unwrap_err();
+        journal.make_mark(&other, Taken::Register, &[], None, NOW).unwrap_err();
         assert_eq!(journal.mark(mark).unwrap(), Some(row));
         assert_eq!(events(&journal, mark), ["marked"]);
     }
@@ -499,7 +456,7 @@ mod tests {
         journal.append_fencing(&first).unwrap();
         journal.append_fencing(&again).unwrap();
         let row = samples::mark(&first);
-        journal.make_mark(&row, Taken::Fencing(&first), &[], NOW).unwrap();
+        journal.make_mark(&row, Taken::Fencing(&first), &[], None, NOW).unwrap();
         journal.add_to_mark(&again, (row.id, Rule::SameConnection), NOW).unwrap();
         let back = later + Duration::from_secs(1);
         assert!(journal.note_return(row.id, back, back).unwrap());

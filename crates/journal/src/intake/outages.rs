@@ -1,6 +1,6 @@
 //! Outages: a mark with the times and connections of its records.
 
-use crate::{Journal, JournalError};
+use crate::{Done, Journal};
 use marks::fencing::{Fencing, Incarnation, Origin};
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -14,12 +14,12 @@ impl Journal {
     ///
     /// # Errors
     /// As any read; damaged fencings and sightings are left out.
-    pub fn outages_of(&self, node: &HostName) -> Result<Vec<Outage>, JournalError> {
+    pub fn outages_of(&self, node: &HostName) -> Done<Vec<Outage>> {
         let marks = self.marks_of(node)?.sound;
         marks.into_iter().map(|mark| self.outage(mark)).collect()
     }
 
-    fn outage(&self, mark: MarkRow) -> Result<Outage, JournalError> {
+    fn outage(&self, mark: MarkRow) -> Done<Outage> {
         let fencings = self.fencings_of(mark.id)?.sound;
         let sightings = self.sightings_of(mark.id)?.sound;
         let times = fencings.iter().map(|f| f.asked_at).chain(sightings.iter().map(|s| s.at));
@@ -48,12 +48,7 @@ impl Journal {
 
     /// An open mark's standing says so; for one that has ended or was made by another controller, its records do.
     /// `node_fenced` may be left from a confirmation by hand.
-    fn is_proven(
-        &self,
-        mark: &MarkRow,
-        fencings: &[Fencing],
-        sightings: &[Sighting],
-    ) -> Result<bool, JournalError> {
+    fn is_proven(&self, mark: &MarkRow, fencings: &[Fencing], sightings: &[Sighting]) -> Done<bool> {
         let is_proof = |seen: &Sighting| {
             !seen.by_human && seen.witness != Witness::NodeFenced && seen.at >= mark.failure_time
         };

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, Params, Row, Transaction, params_from_iter};
 use crate::history::{self, ALERTER, NewHistory};
 use crate::intake::folds;
 use crate::store::digest::{Checked, Rows, checked, of_row, text};
-use crate::{Fault, Journal, JournalError};
+use crate::{Done, Journal, Wrote};
 use marks::host::HostName;
 use marks::id::{MarkId, OperationId};
 use marks::rule::Rule;
@@ -39,7 +39,7 @@ impl Journal {
         (mark, rule): (Option<MarkId>, Rule),
         why: &str,
         now: Timestamp,
-    ) -> Result<bool, JournalError> {
+    ) -> Done<bool> {
         self.write(|transaction| {
             if load(transaction, sighting)?.is_some() {
                 return Ok(false);
@@ -57,7 +57,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn has_sighting(&self, sighting: &Sighting) -> Result<bool, JournalError> {
+    pub fn has_sighting(&self, sighting: &Sighting) -> Done<bool> {
         Ok(!self.sightings_that("s.key = ?1", [sighting.key()])?.sound.is_empty())
     }
 
@@ -65,7 +65,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn sightings_of_host(&self, node: &HostName) -> Result<Rows<KeptSighting>, JournalError> {
+    pub fn sightings_of_host(&self, node: &HostName) -> Done<Rows<KeptSighting>> {
         self.sightings_that("s.node = ?1 COLLATE NOCASE", [node.as_str()])
     }
 
@@ -74,7 +74,7 @@ impl Journal {
         &self,
         condition: &str,
         parameters: impl Params,
-    ) -> Result<Rows<KeptSighting>, JournalError> {
+    ) -> Done<Rows<KeptSighting>> {
         let sql = format!("SELECT {COLUMNS} FROM sighting s WHERE {condition} ORDER BY s.at, s.key");
         self.rows(&sql, parameters, decode)
     }
@@ -83,7 +83,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn sightings_of(&self, mark: MarkId) -> Result<Rows<Sighting>, JournalError> {
+    pub fn sightings_of(&self, mark: MarkId) -> Done<Rows<Sighting>> {
         let rows = self.sightings_that("s.mark = ?1", [mark.to_string()])?;
         Ok(Rows { sound: rows.sound.into_iter().map(|kept| kept.sighting).collect(), damaged: rows.damaged })
     }
@@ -93,7 +93,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn forget_sightings(&mut self, before: Timestamp, now: Timestamp) -> Result<usize, JournalError> {
+    pub fn forget_sightings(&mut self, before: Timestamp, now: Timestamp) -> Done<usize> {
         let over = "s.at < ?1 AND (s.mark IS NULL
              OR EXISTS (SELECT 1 FROM mark m WHERE m.id = s.mark AND m.settlement IS NOT NULL))";
         let over = self.sightings_that(over, [before.0])?.sound;
@@ -140,7 +140,7 @@ pub(crate) fn says(sighting: &Sighting) -> String {
     format!("{witness} reports that {} {how}", sighting.node)
 }
 
-fn load(transaction: &Transaction<'_>, sighting: &Sighting) -> Result<Option<KeptSighting>, Fault> {
+fn load(transaction: &Transaction<'_>, sighting: &Sighting) -> Wrote<Option<KeptSighting>> {
     let sql = format!("SELECT {COLUMNS} FROM sighting s WHERE s.key = ?1");
     let read = transaction.query_row(&sql, [sighting.key()], |row| Ok(decode(row))).optional()?;
     Ok(read.and_then(Result::ok))

@@ -5,7 +5,7 @@ use rusqlite::types::Value;
 
 use crate::history::{self, ALERTER, NewHistory};
 use crate::store::digest::{Checked, checked, text, with_digest};
-use crate::{Journal, JournalError};
+use crate::{Done, Journal};
 use marks::id::NoteId;
 use marks::register::Watermark;
 use marks::time::Timestamp;
@@ -15,7 +15,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read; damaged ones are left out.
-    pub fn watermarks(&self) -> Result<Vec<Watermark>, JournalError> {
+    pub fn watermarks(&self) -> Done<Vec<Watermark>> {
         let sql = "SELECT id, at, made_by, digest FROM watermark ORDER BY at, id";
         Ok(self.rows(sql, [], decode)?.sound)
     }
@@ -24,7 +24,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn note_watermark(&mut self, watermark: &Watermark) -> Result<(), JournalError> {
+    pub fn note_watermark(&mut self, watermark: &Watermark) -> Done {
         if self.watermarks()?.iter().any(|known| known.id == watermark.id) {
             return Ok(());
         }
@@ -35,7 +35,7 @@ impl Journal {
             let at = watermark.at;
             let detail = format!("events in Pacemaker's history from before {} s are not sent", at.seconds());
             let row = NewHistory::new(at, "watermark", &detail, ALERTER);
-            Ok(history::append(transaction, &row)?)
+            history::append(transaction, &row)
         })
     }
 }

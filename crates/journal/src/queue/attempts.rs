@@ -1,15 +1,13 @@
 //! Attempts in the journal: each is written before a byte of it is sent, and again when it has ended. Many go into one
 //! transaction, because the disk's flush is the cost of a transaction.
 
-use rusqlite::Transaction;
-
 use crate::history::ALERTER;
-use crate::queue::deliveries::{load_or_quarantine, move_to, note, note_by};
+use crate::queue::deliveries::move_to;
 use crate::queue::delivery_row::{UNDER_WAY, update};
-use crate::queue::due::{self, Capacity, DueDelivery, RegisterWait};
-use crate::queue::{endings, returns};
+use crate::queue::due::{Capacity, DueDelivery, RegisterWait};
+use crate::queue::returns;
 use crate::store::digest::Damage;
-use crate::{Fault, Journal, JournalError};
+use crate::{Done, Journal, JournalError, Writing, Wrote};
 use marks::delivery::{ACCEPTED, Attempt, Delivery, NOT_CONFIRMED, State};
 use marks::id::MarkId;
 use marks::returning::{self, OTHER_TARGET};
@@ -123,13 +121,13 @@ impl Journal {
         capacity: &[Capacity],
         wait: Option<RegisterWait>,
         now: Timestamp,
-    ) -> Result<Dispatched, JournalError> {
+    ) -> Done<Dispatched> {
         self.ask_again(now)?;
         // Without anything to write, it waits for no lock.
         let mut dispatched = Dispatched::default();
         if !ended.is_empty() || self.is_any_due(now, capacity, wait)? {
-            dispatched = self.write(|transaction| {
-                let mut dispatch = Dispatch { transaction, wait, now, dispatched: Dispatched::default() };
+            dispatched = self.write_at(now, |writing| {
+                let mut dispatch = Dispatch { writing, wait, dispatched: Dispatched::default() };
                 ended.iter().try_for_each(|ended| dispatch.finish(ended))?;
                 capacity.iter().try_for_each(|capacity| dispatch.begin_due(capacity))?;
                 Ok(dispatch.dispatched)
@@ -143,14 +141,14 @@ impl Journal {
     ///
     /// # Errors
     /// As any write. After an error their outcome counts as unknown.
-    pub fn take_back(&mut self, keys: &[(MarkId, &str)], now: Timestamp) -> Result<(), JournalError> {
-        self.change_all(keys, now, |delivery, transaction| {
+    pub fn take_back(&mut self, keys: &[(MarkId, &str)], now: Timestamp) -> Done {
+        self.change_all(keys, now, |delivery, writing| {
             // An operator, or an alerter elsewhere, may have ended it.
             if delivery.state == State::InFlight {
                 move_to(delivery, State::Pending)?;
                 delivery.attempts = delivery.attempts.saturating_sub(1);
                 delivery.arrivals.take_back();
-                endings::end_if_chain_acknowledged(transaction, delivery, now)?;
+                writing.end_if_chain_acknowledged(delivery)?;
             }
             Ok(())
         })
@@ -160,15 +158,15 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn recover(&mut self, now: Timestamp) -> Result<usize, JournalError> {
+    pub fn recover(&mut self, now: Timestamp) -> Done<usize> {
         let condition = format!("d.state = 'in-flight' AND {UNDER_WAY}");
-        self.change_each(&condition, &[], now, |delivery, transaction| {
+        self.change_each(&condition, &[], now, |delivery, writing| {
             move_to(delivery, State::Pending)?;
             delivery.ambiguous = delivery.ambiguous.saturating_add(1);
             delivery.next_due = now;
             let detail = "an attempt was cut off, it may have arrived";
-            note(transaction, delivery, now, "interrupted", detail)?;
-            endings::end_if_chain_acknowledged(transaction, delivery, now)
+            writing.note(delivery, "interrupted", detail)?;
+            writing.end_if_chain_acknowledged(delivery)
         })
     }
 
@@ -177,23 +175,23 @@ impl Journal {
         &mut self,
         keys: &[(MarkId, &str)],
         now: Timestamp,
-        change: impl Fn(&mut Delivery, &Transaction<'_>) -> Result<(), Fault>,
-    ) -> Result<(), JournalError> {
+        change: impl Fn(&mut Delivery, Writing<'_>) -> Wrote,
+    ) -> Done {
         if keys.is_empty() {
             return Ok(());
         }
         let path = self.path().to_owned();
-        let damaged = self.write(|transaction| {
+        let damaged = self.write_at(now, |writing| {
             let mut damaged = Vec::new();
             for (mark, route) in keys {
                 let missing = || JournalError::Damaged {
                     path: path.clone(),
                     reason: format!("the delivery of mark {mark} to {route} does not exist any more"),
                 };
-                match load_or_quarantine(transaction, (&mark.to_string(), route), now)?.ok_or_else(missing)? {
+                match writing.load_or_quarantine((&mark.to_string(), route))?.ok_or_else(missing)? {
                     Ok(mut delivery) => {
-                        change(&mut delivery, transaction)?;
-                        update(transaction, &delivery)?;
+                        change(&mut delivery, writing)?;
+                        update(&writing, &delivery)?;
                     }
                     Err(damage) => damaged.push(damage),
                 }
@@ -207,27 +205,27 @@ impl Journal {
 
 /// A dispatch in progress.
 struct Dispatch<'t> {
-    transaction: &'t Transaction<'t>,
+    writing: Writing<'t>,
     wait: Option<RegisterWait>,
-    now: Timestamp,
     dispatched: Dispatched,
 }
 
 impl Dispatch<'_> {
-    fn finish(&mut self, ended: &Ended) -> Result<(), Fault> {
-        let failed = finish(self.transaction, &ended.as_of(self.now), &mut self.dispatched.damaged)?;
+    fn finish(&mut self, ended: &Ended) -> Wrote {
+        let ended = ended.as_of(self.writing.now);
+        let failed = self.writing.at(ended.at).record(&ended, &mut self.dispatched.damaged)?;
         self.dispatched.recorded.push(Recorded { failed });
         Ok(())
     }
 
     /// A damaged delivery, or one that the route's terms hold, takes no place: others are searched for then.
-    fn begin_due(&mut self, capacity: &Capacity) -> Result<(), Fault> {
+    fn begin_due(&mut self, capacity: &Capacity) -> Wrote {
         if capacity.terms.notifies_return {
             return if capacity.places > 0 { self.begin_returns(capacity) } else { Ok(()) };
         }
         let mut capacity = capacity.clone();
         while capacity.places > 0 && self.dispatched.kept.len() < KEPT {
-            let found = due::due(self.transaction, self.now, (&capacity, capacity.places), self.wait)?;
+            let found = self.writing.due((&capacity, capacity.places), self.wait)?;
             let (count, before) = (found.sound.len() + found.damaged.len(), self.dispatched.begun.len());
             self.dispatched.damaged.extend(found.damaged);
             for due in found.sound {
@@ -252,8 +250,8 @@ impl Dispatch<'_> {
         self.dispatched.begun.iter().any(is_same)
     }
 
-    fn begin_or_keep(&mut self, due: DueDelivery, capacity: &Capacity) -> Result<(), Fault> {
-        match capacity.terms.ruling(&due.mark, &due.delivery, self.now) {
+    fn begin_or_keep(&mut self, due: DueDelivery, capacity: &Capacity) -> Wrote {
+        match capacity.terms.ruling(&due.mark, &due.delivery, self.writing.now) {
             Ruling::Go => self.begin(due, &capacity.target),
             Ruling::Hold(kind, detail) => self.keep(due, State::Held, kind, detail),
             Ruling::Cancel(kind, detail) => self.keep(due, State::Cancelled, kind, detail),
@@ -261,40 +259,40 @@ impl Dispatch<'_> {
     }
 
     /// Holds or cancels what may not be sent, with the word and the reason.
-    fn keep(&mut self, mut due: DueDelivery, state: State, kind: &str, detail: String) -> Result<(), Fault> {
-        let (delivery, now) = (&mut due.delivery, self.now);
+    fn keep(&mut self, mut due: DueDelivery, state: State, kind: &str, detail: String) -> Wrote {
+        let (delivery, now) = (&mut due.delivery, self.writing.now);
         move_to(delivery, state)?;
         delivery.ended_at = state.is_final().then_some(now);
-        note(self.transaction, delivery, now, state.as_str(), &detail)?;
+        self.writing.note(delivery, state.as_str(), &detail)?;
         delivery.last = Some(Attempt { at: now, kind: kind.to_owned(), detail });
-        update(self.transaction, delivery)?;
+        update(&self.writing, delivery)?;
         if state.is_final() {
-            endings::settle_if_done(self.transaction, delivery, now)?;
+            self.writing.settle_if_done(delivery)?;
         }
         self.dispatched.kept.push(due);
         Ok(())
     }
 
     /// The target is on disk before a byte of the attempt is sent.
-    fn begin(&mut self, mut due: DueDelivery, target: &str) -> Result<(), Fault> {
+    fn begin(&mut self, mut due: DueDelivery, target: &str) -> Wrote {
         begin(&mut due.delivery, target)?;
-        update(self.transaction, &due.delivery)?;
+        update(&self.writing, &due.delivery)?;
         self.dispatched.begun.push(due);
         Ok(())
     }
 
     /// The same on a route for returns: the routes' terms do not decide there, and waiting returns do not block other
     /// hosts.
-    fn begin_returns(&mut self, capacity: &Capacity) -> Result<(), Fault> {
+    fn begin_returns(&mut self, capacity: &Capacity) -> Wrote {
         let all = Capacity { again: usize::MAX, ..capacity.clone() };
-        let found = due::due(self.transaction, self.now, (&all, usize::MAX), self.wait)?;
+        let found = self.writing.due((&all, usize::MAX), self.wait)?;
         self.dispatched.damaged.extend(found.damaged);
         let mut places = capacity.places;
         for due in found.sound {
             if places == 0 {
                 break;
             }
-            match returns::ruling(self.transaction, &due, capacity, self.now)? {
+            match self.writing.ruling(&due, capacity)? {
                 returning::Ruling::Go if !self.is_beside(&due) => {
                     self.begin(due, &capacity.target)?;
                     places -= 1;
@@ -313,45 +311,43 @@ impl Dispatch<'_> {
     }
 }
 
-fn begin(delivery: &mut Delivery, target: &str) -> Result<(), Fault> {
+fn begin(delivery: &mut Delivery, target: &str) -> Wrote {
     move_to(delivery, State::InFlight)?;
     delivery.attempts = delivery.attempts.saturating_add(1);
     delivery.arrivals.begin(target);
     Ok(())
 }
 
-/// Returns when the host failed. `None` if the answer is history only: the delivery was ended meanwhile, or its row is
-/// damaged and what was sent is unknown.
-fn finish(
-    transaction: &Transaction<'_>,
-    ended: &Ended,
-    damaged: &mut Vec<Damage>,
-) -> Result<Option<Timestamp>, Fault> {
-    let Ended { mark, route, verdict, at } = ended;
-    let mut delivery = match load_or_quarantine(transaction, (&mark.to_string(), route), *at)? {
-        Some(Ok(delivery)) => delivery,
-        Some(Err(damage)) => {
-            note_by(transaction, (*mark, route), *at, "late-answer", verdict.detail(), ALERTER)?;
-            damaged.push(damage);
+impl Writing<'_> {
+    /// Returns when the host failed. `None` if the answer is history only: the delivery was ended meanwhile, or its row is
+    /// damaged and what was sent is unknown.
+    fn record(self, ended: &Ended, damaged: &mut Vec<Damage>) -> Wrote<Option<Timestamp>> {
+        let Ended { mark, route, verdict, .. } = ended;
+        let mut delivery = match self.load_or_quarantine((&mark.to_string(), route))? {
+            Some(Ok(delivery)) => delivery,
+            Some(Err(damage)) => {
+                self.note_on((*mark, route), "late-answer", verdict.detail(), ALERTER)?;
+                damaged.push(damage);
+                return Ok(None);
+            }
+            None => return Ok(None),
+        };
+        // An operator may have dismissed it in flight: then the answer is history only.
+        if delivery.state != State::InFlight {
+            self.note(&delivery, "late-answer", verdict.detail())?;
             return Ok(None);
         }
-        None => return Ok(None),
-    };
-    // An operator may have dismissed it in flight: then the answer is history only.
-    if delivery.state != State::InFlight {
-        note(transaction, &delivery, *at, "late-answer", verdict.detail())?;
-        return Ok(None);
+        let news = apply(&mut delivery, verdict, self.now)?;
+        if let Some(event) = news {
+            self.note(&delivery, event, verdict.detail())?;
+        }
+        self.end_if_chain_acknowledged(&mut delivery)?;
+        update(&self, &delivery)?;
+        if delivery.state.is_final() {
+            self.settle_if_done(&delivery)?;
+        }
+        Ok(Some(delivery.failure_time))
     }
-    let news = apply(&mut delivery, verdict, *at)?;
-    if let Some(event) = news {
-        note(transaction, &delivery, *at, event, verdict.detail())?;
-    }
-    endings::end_if_chain_acknowledged(transaction, &mut delivery, *at)?;
-    update(transaction, &delivery)?;
-    if delivery.state.is_final() {
-        endings::settle_if_done(transaction, &delivery, *at)?;
-    }
-    Ok(Some(delivery.failure_time))
 }
 
 impl Verdict {
@@ -366,11 +362,7 @@ impl Verdict {
 
 /// Applies a verdict. Returns the history's word if something is new: an endpoint that is down for a day must not fill
 /// the history with the same line.
-fn apply(
-    delivery: &mut Delivery,
-    verdict: &Verdict,
-    now: Timestamp,
-) -> Result<Option<&'static str>, JournalError> {
+fn apply(delivery: &mut Delivery, verdict: &Verdict, now: Timestamp) -> Done<Option<&'static str>> {
     match verdict {
         Verdict::Acknowledged { reference, detail, .. } => {
             move_to(delivery, State::Acknowledged)?;
@@ -443,7 +435,7 @@ mod tests {
 
     /// One attempt of one mark, for tests.
     impl Journal {
-        pub(crate) fn begin_attempt(&mut self, mark: MarkId, route: &str) -> Result<(), JournalError> {
+        pub(crate) fn begin_attempt(&mut self, mark: MarkId, route: &str) -> Done {
             self.change_all(&[(mark, route)], NOW, |delivery, _| begin(delivery, ""))
         }
 
@@ -453,12 +445,12 @@ mod tests {
             route: &str,
             verdict: &Verdict,
             now: Timestamp,
-        ) -> Result<bool, JournalError> {
+        ) -> Done<bool> {
             let ended = Ended { mark, route: route.to_owned(), verdict: verdict.clone(), at: now };
             let is_settled =
                 |journal: &Self| journal.mark(mark).map(|row| row.is_some_and(|row| row.settled.is_some()));
             let before = is_settled(self)?;
-            self.write(|transaction| finish(transaction, &ended, &mut Vec::new()))?;
+            self.write_at(ended.at, |writing| writing.record(&ended, &mut Vec::new()))?;
             Ok(!before && is_settled(self)?)
         }
     }

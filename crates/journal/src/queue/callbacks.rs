@@ -3,9 +3,9 @@
 
 use rusqlite::Transaction;
 
+use crate::queue::deliveries;
 use crate::queue::delivery_row::{self, update};
-use crate::queue::{deliveries, endings};
-use crate::{Fault, Journal, JournalError, row};
+use crate::{Done, Journal, Writing, Wrote, row};
 use marks::delivery::{Attempt, Delivery, State};
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -79,25 +79,20 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn call_back(
-        &mut self,
-        callback: &Callback,
-        says: &Says,
-        now: Timestamp,
-    ) -> Result<Heard, JournalError> {
+    pub fn call_back(&mut self, callback: &Callback, says: &Says, now: Timestamp) -> Done<Heard> {
         if self.find_mark(callback.mark)?.is_none() {
             return Ok(Heard::NoMark);
         }
-        self.write(|transaction| {
-            let route = match route_of(transaction, callback)? {
+        self.write_at(now, |writing| {
+            let route = match route_of(&writing, callback)? {
                 Ok(route) => route,
                 Err(heard) => return Ok(heard),
             };
-            match delivery_row::find(transaction, (&callback.mark.to_string(), &route))? {
+            match delivery_row::find(&writing, (&callback.mark.to_string(), &route))? {
                 None => Ok(Heard::NoDelivery),
                 // Only an operator ends a damaged row.
                 Some(Err(_)) => Ok(Heard::Over(State::Quarantined)),
-                Some(Ok(delivery)) => hear(transaction, delivery, says, &callback.actor, now),
+                Some(Ok(delivery)) => writing.hear(delivery, says, &callback.actor),
             }
         })
     }
@@ -106,7 +101,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn is_under_way(&self, node: &HostName) -> Result<bool, JournalError> {
+    pub fn is_under_way(&self, node: &HostName) -> Done<bool> {
         let condition = format!(
             "{} AND d.state = 'in-flight' AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND m.node = ?1)",
             delivery_row::UNDER_WAY
@@ -131,94 +126,79 @@ fn route_of(transaction: &Transaction<'_>, callback: &Callback) -> rusqlite::Res
     })
 }
 
-fn hear(
-    transaction: &Transaction<'_>,
-    delivery: Delivery,
-    says: &Says,
-    actor: &str,
-    now: Timestamp,
-) -> Result<Heard, Fault> {
-    if !delivery.state.is_final()
-        && let Some(unsent) = unsent(transaction, &delivery)?
-    {
-        return Ok(unsent);
+impl Writing<'_> {
+    fn hear(self, delivery: Delivery, says: &Says, actor: &str) -> Wrote<Heard> {
+        if !delivery.state.is_final()
+            && let Some(unsent) = unsent(&self, &delivery)?
+        {
+            return Ok(unsent);
+        }
+        match (delivery.state, says) {
+            (State::Acknowledged, Says::Has { .. }) => Ok(Heard::Already(delivery.route)),
+            (State::Acknowledged | State::Dismissed | State::Cancelled | State::Quarantined, _) => {
+                Ok(Heard::Over(delivery.state))
+            }
+            (_, Says::Has { reference, reason }) => {
+                self.confirm(delivery, (reference.clone(), reason.as_deref()), actor)
+            }
+            (_, Says::Refuses { reason, next_due }) => self.refuse(delivery, (reason, *next_due), actor),
+        }
     }
-    match (delivery.state, says) {
-        (State::Acknowledged, Says::Has { .. }) => Ok(Heard::Already(delivery.route)),
-        (State::Acknowledged | State::Dismissed | State::Cancelled | State::Quarantined, _) => {
-            Ok(Heard::Over(delivery.state))
+
+    /// A delivery in flight ends too: its answer is history.
+    fn confirm(
+        self,
+        mut delivery: Delivery,
+        (reference, reason): (Option<String>, Option<&str>),
+        actor: &str,
+    ) -> Wrote<Heard> {
+        let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        let detail = format!("the receiver of {} confirmed it{why}", delivery.route);
+        delivery.last =
+            Some(Attempt { at: self.now, kind: "acknowledged".to_owned(), detail: detail.clone() });
+        delivery.reference = reference.or(delivery.reference);
+        deliveries::finish_elsewhere(&self, &mut delivery, State::Acknowledged, self.now)?;
+        self.note_by(&delivery, "confirmed", &detail, actor)?;
+        self.settle_if_done(&delivery)?;
+        Ok(Heard::Done(delivery.route))
+    }
+
+    /// A repetition is not news. A delivery that is held for another reason stays so, since nothing may be sent.
+    fn refuse(
+        self,
+        mut delivery: Delivery,
+        (reason, next_due): (&str, Timestamp),
+        actor: &str,
+    ) -> Wrote<Heard> {
+        let detail =
+            format!("the receiver of {} refused it after it had accepted it: {reason}", delivery.route);
+        // A chain goes on from a parked step, and never while an attempt is in flight: that one's answer decides.
+        let is_awaited = delivery.state == State::InFlight && delivery.chain.is_some();
+        if delivery.state == State::Held || is_awaited {
+            self.note_by(&delivery, REFUSED, &detail, actor)?;
+            return Ok(Heard::StaysHeld(delivery.route));
         }
-        (_, Says::Has { reference, reason }) => {
-            confirm(transaction, delivery, (reference.clone(), reason.as_deref()), actor, now)
+        let said = delivery.last.as_ref().map(|last| (last.kind.as_str(), last.detail.as_str()));
+        let is_repeated = delivery.state == State::Parked && said.is_some_and(|(kind, _)| kind == REFUSED);
+        if is_repeated && said == Some((REFUSED, &detail)) {
+            return Ok(Heard::RefusedBefore(delivery.route));
         }
-        (_, Says::Refuses { reason, next_due }) => {
-            refuse(transaction, delivery, (reason, *next_due), actor, now)
-        }
+        // With a new reason each time it would otherwise never be sent again.
+        let next_due = if is_repeated { delivery.next_due.min(next_due) } else { next_due };
+        deliveries::move_to(&mut delivery, State::Parked)?;
+        delivery.last = Some(Attempt { at: self.now, kind: REFUSED.to_owned(), detail: detail.clone() });
+        delivery.next_due = next_due;
+        update(&self, &delivery)?;
+        self.note_by(&delivery, REFUSED, &detail, actor)?;
+        Ok(Heard::Done(delivery.route))
     }
 }
 
 /// A report on a mark that was never sent is not accepted: its receiver would otherwise swallow the real failure.
-fn unsent(transaction: &Transaction<'_>, delivery: &Delivery) -> Result<Option<Heard>, Fault> {
+fn unsent(transaction: &Transaction<'_>, delivery: &Delivery) -> Wrote<Option<Heard>> {
     let doubt = row::load(transaction, delivery.mark)?.and_then(|row| row.standing.doubt());
     let never = || (delivery.attempts == 0).then(|| Heard::NeverSent(delivery.route.clone()));
     Ok(doubt.map(Heard::Doubtful).or_else(never))
-}
-
-/// A delivery in flight ends too: its answer is history.
-fn confirm(
-    transaction: &Transaction<'_>,
-    mut delivery: Delivery,
-    (reference, reason): (Option<String>, Option<&str>),
-    actor: &str,
-    now: Timestamp,
-) -> Result<Heard, Fault> {
-    let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-    let detail = format!("the receiver of {} confirmed it{why}", delivery.route);
-    delivery.last = Some(Attempt { at: now, kind: "acknowledged".to_owned(), detail: detail.clone() });
-    delivery.reference = reference.or(delivery.reference);
-    deliveries::finish_elsewhere(transaction, &mut delivery, State::Acknowledged, now)?;
-    note(transaction, &delivery, ("confirmed", &detail, actor), now)?;
-    endings::settle_if_done(transaction, &delivery, now)?;
-    Ok(Heard::Done(delivery.route))
-}
-
-/// A repetition is not news. A delivery that is held for another reason stays so, since nothing may be sent.
-fn refuse(
-    transaction: &Transaction<'_>,
-    mut delivery: Delivery,
-    (reason, next_due): (&str, Timestamp),
-    actor: &str,
-    now: Timestamp,
-) -> Result<Heard, Fault> {
-    let detail = format!("the receiver of {} refused it after it had accepted it: {reason}", delivery.route);
-    // A chain goes on from a parked step, and never while an attempt is in flight: that one's answer decides.
-    let is_awaited = delivery.state == State::InFlight && delivery.chain.is_some();
-    if delivery.state == State::Held || is_awaited {
-        note(transaction, &delivery, (REFUSED, &detail, actor), now)?;
-        return Ok(Heard::StaysHeld(delivery.route));
-    }
-    let said = delivery.last.as_ref().map(|last| (last.kind.as_str(), last.detail.as_str()));
-    let is_repeated = delivery.state == State::Parked && said.is_some_and(|(kind, _)| kind == REFUSED);
-    if is_repeated && said == Some((REFUSED, &detail)) {
-        return Ok(Heard::RefusedBefore(delivery.route));
-    }
-    // With a new reason each time it would otherwise never be sent again.
-    let next_due = if is_repeated { delivery.next_due.min(next_due) } else { next_due };
-    deliveries::move_to(&mut delivery, State::Parked)?;
-    delivery.last = Some(Attempt { at: now, kind: REFUSED.to_owned(), detail: detail.clone() });
-    delivery.next_due = next_due;
-    update(transaction, &delivery)?;
-    note(transaction, &delivery, (REFUSED, &detail, actor), now)?;
-    Ok(Heard::Done(delivery.route))
-}
-
-fn note(
-    transaction: &Transaction<'_>,
-    delivery: &Delivery,
-    (event, detail, actor): (&str, &str, &str),
-    now: Timestamp,
-) -> rusqlite::Result<()> {
-    deliveries::note_by(transaction, (delivery.mark, &delivery.route), now, event, detail, actor)
 }
 
 #[cfg(test)]

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use rusqlite::{Row, Transaction, params_from_iter};
 
-use crate::queue::deliveries::{move_to, note};
-use crate::queue::due::{self, DueDelivery};
-use crate::queue::{delivery_row, endings};
+use crate::queue::deliveries::move_to;
+use crate::queue::delivery_row;
+use crate::queue::due::DueDelivery;
 use crate::row::{self, mark_of};
 use crate::store::digest::{Damage, raw_text};
-use crate::{Fault, Journal, JournalError};
+use crate::{Done, Journal, Writing, Wrote};
 use marks::chain::{self, CHAIN, Link, Next, Seen, Step, Why};
 use marks::delivery::{Attempt, Delivery, State};
 use marks::id::MarkId;
@@ -19,6 +19,13 @@ use marks::time::Timestamp;
 
 /// How many chains advance in one transaction: `fence_mark` waits for each.
 const PAGE: usize = 64;
+
+/// Whether the policy lets a mark be sent.
+type MayGo<'a> = &'a dyn Fn(MarkId) -> bool;
+/// Whether a route is configured.
+type IsThere<'a> = &'a dyn Fn(&str) -> bool;
+/// The open steps of marks.
+type Chains = Vec<(MarkId, Vec<Seen>)>;
 
 /// The result of advancing chains.
 #[derive(Clone, Debug, Default)]
@@ -40,10 +47,10 @@ impl Journal {
     /// As any write. What was not written is still to be done.
     pub fn advance_chains(
         &mut self,
-        may_go: &dyn Fn(MarkId) -> bool,
-        is_there: &dyn Fn(&str) -> bool,
+        may_go: MayGo<'_>,
+        is_there: IsThere<'_>,
         now: Timestamp,
-    ) -> Result<Advanced, JournalError> {
+    ) -> Done<Advanced> {
         let chains = self.sqlite(self.open_chains(None, is_there))?;
         self.advance_some(chains, may_go, is_there, now)
     }
@@ -58,10 +65,10 @@ impl Journal {
     pub fn advance_stirred(
         &mut self,
         changed: &[MarkId],
-        may_go: &dyn Fn(MarkId) -> bool,
-        is_there: &dyn Fn(&str) -> bool,
+        may_go: MayGo<'_>,
+        is_there: IsThere<'_>,
         now: Timestamp,
-    ) -> Result<Advanced, JournalError> {
+    ) -> Done<Advanced> {
         let mut marks = self.stirred(now)?;
         marks.extend(changed);
         let mut chains = Vec::new();
@@ -75,17 +82,17 @@ impl Journal {
 
     fn advance_some(
         &mut self,
-        chains: Vec<(MarkId, Vec<Seen>)>,
-        may_go: &dyn Fn(MarkId) -> bool,
-        is_there: &dyn Fn(&str) -> bool,
+        chains: Chains,
+        may_go: MayGo<'_>,
+        is_there: IsThere<'_>,
         now: Timestamp,
-    ) -> Result<Advanced, JournalError> {
+    ) -> Done<Advanced> {
         let mut advanced = Advanced::default();
         for page in self.stirring(chains, may_go, now)?.chunks(PAGE) {
-            let (part, damaged) = self.write(|transaction| {
+            let (part, damaged) = self.write_at(now, |writing| {
                 let (mut part, mut damaged) = (Advanced::default(), Vec::new());
                 for chain in page {
-                    advance(transaction, *chain, is_there, now, &mut part, &mut damaged)?;
+                    writing.advance(*chain, is_there, &mut part, &mut damaged)?;
                 }
                 Ok((part, damaged))
             })?;
@@ -101,7 +108,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn next_step(&self, now: Timestamp) -> Result<Option<Timestamp>, JournalError> {
+    pub fn next_step(&self, now: Timestamp) -> Done<Option<Timestamp>> {
         let sql = "SELECT min(step_until) FROM delivery INDEXED BY delivery_step_until
              WHERE step_until IS NOT NULL AND exhausted_at IS NULL AND state IN ('pending', 'parked', 'held')
                AND last_kind IS NOT 'chain' AND step_until > ?1";
@@ -110,12 +117,7 @@ impl Journal {
     }
 
     /// The marks whose chains may have something to do, with whether they may be sent. The index decides nothing else.
-    fn stirring(
-        &self,
-        chains: Vec<(MarkId, Vec<Seen>)>,
-        may_go: &dyn Fn(MarkId) -> bool,
-        now: Timestamp,
-    ) -> Result<Vec<(MarkId, bool)>, JournalError> {
+    fn stirring(&self, chains: Chains, may_go: MayGo<'_>, now: Timestamp) -> Done<Vec<(MarkId, bool)>> {
         let mut stirring = Vec::new();
         for (mark, steps) in chains {
             let goes = may_go(mark);
@@ -133,7 +135,7 @@ impl Journal {
     }
 
     /// The marks that were written since they were last read, and those whose current step's time has ended.
-    fn stirred(&self, now: Timestamp) -> Result<BTreeSet<MarkId>, JournalError> {
+    fn stirred(&self, now: Timestamp) -> Done<BTreeSet<MarkId>> {
         let over = "SELECT mark FROM delivery INDEXED BY delivery_step_until
              WHERE step_until IS NOT NULL AND exhausted_at IS NULL AND state IN ('pending', 'parked', 'held')
                AND last_kind IS NOT 'chain' AND step_until <= ?1";
@@ -150,11 +152,7 @@ impl Journal {
     }
 
     /// The open steps of every mark, or of one.
-    fn open_chains(
-        &self,
-        only: Option<MarkId>,
-        is_there: &dyn Fn(&str) -> bool,
-    ) -> rusqlite::Result<Vec<(MarkId, Vec<Seen>)>> {
+    fn open_chains(&self, only: Option<MarkId>, is_there: IsThere<'_>) -> rusqlite::Result<Chains> {
         let one = if only.is_some() { "AND mark = ?1" } else { "" };
         let sql = format!(
             "SELECT mark, step, step_limit, step_until, step_left, exhausted_at, state, last_kind, route
@@ -163,7 +161,7 @@ impl Journal {
         );
         let mut query = self.connection.prepare_cached(&sql)?;
         let mut rows = query.query(params_from_iter(only.map(|mark| mark.to_string())))?;
-        let mut chains: Vec<(MarkId, Vec<Seen>)> = Vec::new();
+        let mut chains: Chains = Vec::new();
         let mut last = Vec::new();
         while let Some(row) = rows.next()? {
             let text = raw_text(row, 0)?;
@@ -181,7 +179,7 @@ impl Journal {
 }
 
 /// A step from its row; `None` if the row is not consistent.
-fn raw(row: &Row<'_>, is_there: &dyn Fn(&str) -> bool) -> Option<Seen> {
+fn raw(row: &Row<'_>, is_there: IsThere<'_>) -> Option<Seen> {
     let number = |at: usize| row.get::<_, Option<i64>>(at).ok();
     let time = |at: i64| u64::try_from(at).ok().map(Duration::from_millis);
     let state = State::parse(&row.get::<_, String>(6).ok()?)?;
@@ -197,65 +195,95 @@ fn raw(row: &Row<'_>, is_there: &dyn Fn(&str) -> bool) -> Option<Seen> {
     Some(Seen { step, state, waits: state == State::Held && kind.as_deref() == Some(CHAIN), is_there })
 }
 
-fn advance(
-    transaction: &Transaction<'_>,
-    (mark, may_go): (MarkId, bool),
-    is_there: &dyn Fn(&str) -> bool,
-    now: Timestamp,
-    advanced: &mut Advanced,
-    damaged: &mut Vec<Damage>,
-) -> Result<(), Fault> {
-    let Some(row) = row::load(transaction, mark)? else { return Ok(()) };
-    let Some(mut steps) = load(transaction, mark, now, damaged)? else { return Ok(()) };
-    let seen: Vec<Seen> = steps.iter().filter_map(|step| step.seen(is_there(&step.route))).collect();
-    match chain::next(&seen, may_go, now) {
-        Next::Stay => {}
-        Next::Run(at) => set(transaction, &mut steps[at], |step| step.run(now))?,
-        Next::Stop(at) => set(transaction, &mut steps[at], |step| step.stop(now))?,
-        Next::Escalate { from, to, why } => {
-            escalate(transaction, (&mut steps, from, to), why, now)?;
-            advanced.escalated.push(DueDelivery { mark: row, delivery: steps.swap_remove(to) });
-        }
-        Next::Exhaust(at, why) => {
-            set(transaction, &mut steps[at], |step| step.exhausted_at = Some(now))?;
-            note_exhausted(transaction, &row, &steps[at], why, now)?;
-            advanced.exhausted.push(DueDelivery { mark: row, delivery: steps.swap_remove(at) });
-        }
-        Next::End => {
-            let sent = steps.iter().find(|step| step.state == State::Acknowledged);
-            if let Some(sent) = sent {
-                endings::settle_if_done(transaction, sent, now)?;
+impl Writing<'_> {
+    fn advance(
+        self,
+        (mark, may_go): (MarkId, bool),
+        is_there: IsThere<'_>,
+        advanced: &mut Advanced,
+        damaged: &mut Vec<Damage>,
+    ) -> Wrote {
+        let Some(row) = row::load(&self, mark)? else { return Ok(()) };
+        let Some(mut steps) = self.load_steps(mark, damaged)? else { return Ok(()) };
+        let seen: Vec<Seen> = steps.iter().filter_map(|step| step.seen(is_there(&step.route))).collect();
+        match chain::next(&seen, may_go, self.now) {
+            Next::Stay => {}
+            Next::Run(at) => set(&self, &mut steps[at], |step| step.run(self.now))?,
+            Next::Stop(at) => set(&self, &mut steps[at], |step| step.stop(self.now))?,
+            Next::Escalate { from, to, why } => {
+                self.escalate((&mut steps, from, to), why)?;
+                advanced.escalated.push(DueDelivery { mark: row, delivery: steps.swap_remove(to) });
             }
-        }
-    }
-    Ok(())
-}
-
-/// The steps of a mark's chain. `None` if a damaged row says that it is in flight: it may be, and is awaited. Another
-/// damaged row is quarantined, and is not among the steps.
-fn load(
-    transaction: &Transaction<'_>,
-    mark: MarkId,
-    now: Timestamp,
-    damaged: &mut Vec<Damage>,
-) -> Result<Option<Vec<Delivery>>, Fault> {
-    let mut steps = Vec::new();
-    for (route, state) in raw_states(transaction, mark)? {
-        // Such a row belongs to no route.
-        let (Ok(route), Ok(state)) = (String::from_utf8(route), String::from_utf8(state)) else { continue };
-        match delivery_row::find(transaction, (&mark.to_string(), &route))? {
-            Some(Ok(delivery)) => steps.extend(Some(delivery).filter(|d| d.chain.is_some())),
-            Some(Err(_)) if state == State::InFlight.as_str() => return Ok(None),
-            Some(Err(damage)) => {
-                due::quarantine(transaction, (&mark.to_string(), &route), &damage, now)?;
-                if state != State::Quarantined.as_str() {
-                    damaged.push(damage);
+            Next::Exhaust(at, why) => {
+                set(&self, &mut steps[at], |step| step.exhausted_at = Some(self.now))?;
+                self.note_exhausted(&row, &steps[at], why)?;
+                advanced.exhausted.push(DueDelivery { mark: row, delivery: steps.swap_remove(at) });
+            }
+            Next::End => {
+                let sent = steps.iter().find(|step| step.state == State::Acknowledged);
+                if let Some(sent) = sent {
+                    self.settle_if_done(sent)?;
                 }
             }
-            None => {}
         }
+        Ok(())
     }
-    Ok(Some(steps))
+
+    /// The steps of a mark's chain. `None` if a damaged row says that it is in flight: it may be, and is awaited. Another
+    /// damaged row is quarantined, and is not among the steps.
+    fn load_steps(self, mark: MarkId, damaged: &mut Vec<Damage>) -> Wrote<Option<Vec<Delivery>>> {
+        let mut steps = Vec::new();
+        for (route, state) in raw_states(&self, mark)? {
+            // Such a row belongs to no route.
+            let (Ok(route), Ok(state)) = (String::from_utf8(route), String::from_utf8(state)) else {
+                continue;
+            };
+            match delivery_row::find(&self, (&mark.to_string(), &route))? {
+                Some(Ok(delivery)) => steps.extend(Some(delivery).filter(|d| d.chain.is_some())),
+                Some(Err(_)) if state == State::InFlight.as_str() => return Ok(None),
+                Some(Err(damage)) => {
+                    self.quarantine((&mark.to_string(), &route), &damage)?;
+                    if state != State::Quarantined.as_str() {
+                        damaged.push(damage);
+                    }
+                }
+                None => {}
+            }
+        }
+        Ok(Some(steps))
+    }
+
+    /// The step that was left is held, and the other one may be sent from now on.
+    fn escalate(self, (steps, from, to): (&mut [Delivery], Option<usize>, usize), why: Why) -> Wrote {
+        let next = steps[to].route.clone();
+        let ended = from.map_or_else(|| reason(None, why), |from| reason(Some(&steps[from]), why));
+        let detail = format!("{ended}; route {next} is next");
+        if let Some(from) = from {
+            let left = &mut steps[from];
+            if left.state != State::Held {
+                move_to(left, State::Held)?;
+            }
+            left.last = Some(Attempt { at: self.now, kind: CHAIN.to_owned(), detail: detail.clone() });
+            set(&self, left, |step| step.leave(self.now))?;
+            self.note(left, "escalated", &detail)?;
+        }
+        let begun = &mut steps[to];
+        move_to(begun, State::Pending)?;
+        // Its earlier answer, or its wait, says nothing of its route now.
+        (begun.next_due, begun.last) = (self.now, None);
+        set(&self, begun, |step| {
+            *step = Step::new(step.link);
+            step.run(self.now);
+        })?;
+        let detail = format!("route {next} is notified now: {ended}");
+        self.note(begun, "escalated", &detail)
+    }
+
+    fn note_exhausted(self, mark: &MarkRow, last: &Delivery, why: Why) -> Wrote {
+        let ended = reason(Some(last), why);
+        let detail = format!("no step of {}'s chain is left: {ended}; it is retried forever", mark.node);
+        self.note(last, "exhausted", &detail)
+    }
 }
 
 /// Routes and states as raw values.
@@ -264,44 +292,9 @@ fn raw_states(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<V
     query.query_map([mark.to_string()], |row| Ok((raw_text(row, 0)?, raw_text(row, 1)?)))?.collect()
 }
 
-fn set(
-    transaction: &Transaction<'_>,
-    delivery: &mut Delivery,
-    change: impl FnOnce(&mut Step),
-) -> Result<(), Fault> {
+fn set(transaction: &Transaction<'_>, delivery: &mut Delivery, change: impl FnOnce(&mut Step)) -> Wrote {
     delivery.chain.as_mut().map(change);
     Ok(delivery_row::update(transaction, delivery)?)
-}
-
-/// The step that was left is held, and the other one may be sent from now on.
-fn escalate(
-    transaction: &Transaction<'_>,
-    (steps, from, to): (&mut [Delivery], Option<usize>, usize),
-    why: Why,
-    now: Timestamp,
-) -> Result<(), Fault> {
-    let next = steps[to].route.clone();
-    let ended = from.map_or_else(|| reason(None, why), |from| reason(Some(&steps[from]), why));
-    let detail = format!("{ended}; route {next} is next");
-    if let Some(from) = from {
-        let left = &mut steps[from];
-        if left.state != State::Held {
-            move_to(left, State::Held)?;
-        }
-        left.last = Some(Attempt { at: now, kind: CHAIN.to_owned(), detail: detail.clone() });
-        set(transaction, left, |step| step.leave(now))?;
-        note(transaction, left, now, "escalated", &detail)?;
-    }
-    let begun = &mut steps[to];
-    move_to(begun, State::Pending)?;
-    // Its earlier answer, or its wait, says nothing of its route now.
-    (begun.next_due, begun.last) = (now, None);
-    set(transaction, begun, |step| {
-        *step = Step::new(step.link);
-        step.run(now);
-    })?;
-    let detail = format!("route {next} is notified now: {ended}");
-    Ok(note(transaction, begun, now, "escalated", &detail)?)
 }
 
 /// How the turn of the step that was left ended.
@@ -315,18 +308,6 @@ fn reason(left: Option<&Delivery>, why: Why) -> String {
         Why::Refused => format!("route {route} refused it ({last})"),
         Why::TimeOut | Why::Gone => format!("route {route} did not acknowledge it within {limit} s ({last})"),
     }
-}
-
-fn note_exhausted(
-    transaction: &Transaction<'_>,
-    mark: &MarkRow,
-    last: &Delivery,
-    why: Why,
-    now: Timestamp,
-) -> Result<(), Fault> {
-    let ended = reason(Some(last), why);
-    let detail = format!("no step of {}'s chain is left: {ended}; it is retried forever", mark.node);
-    Ok(note(transaction, last, now, "exhausted", &detail)?)
 }
 
 #[cfg(test)]

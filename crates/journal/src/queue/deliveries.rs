@@ -8,10 +8,9 @@ use rusqlite::{OptionalExtension, Params, Row, Transaction, params, params_from_
 
 use crate::history::{self, ALERTER, NewHistory};
 use crate::queue::delivery_row::{self, ASKED_AGAIN, COLUMNS, IS_STEP, UNDER_WAY, WAITING, update};
-use crate::queue::due;
 use crate::row::{self, mark_of};
 use crate::store::digest::{Checked, Damage, Rows, raw_text};
-use crate::{Fault, Journal, JournalError};
+use crate::{Done, Fault, Journal, JournalError, Writing, Wrote};
 use marks::chain::{CHAIN, Link, Step};
 use marks::delivery::{ACCEPTED, Arrivals, Attempt, Delivery, State};
 use marks::host::HostName;
@@ -76,7 +75,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn put_off_no_longer_than(&mut self, latest: Timestamp) -> Result<usize, JournalError> {
+    pub fn put_off_no_longer_than(&mut self, latest: Timestamp) -> Done<usize> {
         let (confirmed, rejected, now) = (latest + CONFIRMATION, latest + SLOWEST, Timestamp::now());
         let condition = format!(
             "{WAITING} AND d.next_due > ?3 AND (d.last_kind IS NOT '{ACCEPTED}' OR d.next_due > ?4)
@@ -105,7 +104,7 @@ impl Journal {
         reason: &str,
         actor: &str,
         now: Timestamp,
-    ) -> Result<usize, JournalError> {
+    ) -> Done<usize> {
         let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
         let detail = format!("an operator asked for an attempt at once{why}");
         if only.is_none() {
@@ -118,12 +117,11 @@ impl Journal {
         for part in [WAITING, ASKED_AGAIN] {
             let condition = format!("{part} AND (?3 IS NULL OR d.mark = ?3)");
             changed +=
-                self.change_each(&condition, std::slice::from_ref(&mark), now, |delivery, transaction| {
+                self.change_each(&condition, std::slice::from_ref(&mark), now, |delivery, writing| {
                     move_to(delivery, State::Pending)?;
                     delivery.next_due = delivery.next_due.min(now);
-                    let key = (delivery.mark, delivery.route.as_str());
                     match only {
-                        Some(_) => Ok(note_by(transaction, key, now, "retry", &detail, actor)?),
+                        Some(_) => writing.note_by(delivery, "retry", &detail, actor),
                         None => Ok(()),
                     }
                 })?;
@@ -132,7 +130,7 @@ impl Journal {
     }
 
     /// Makes those deliveries due that are held and whose time has come to be asked again. Returns how many.
-    pub(crate) fn ask_again(&mut self, now: Timestamp) -> Result<usize, JournalError> {
+    pub(crate) fn ask_again(&mut self, now: Timestamp) -> Done<usize> {
         let condition = format!("{ASKED_AGAIN} AND d.next_due <= ?3");
         self.change_each(&condition, &[now.0.into()], now, |delivery, _| {
             move_to(delivery, State::Pending).map_err(Fault::from)
@@ -152,19 +150,18 @@ impl Journal {
         elsewhere: bool,
         (reason, actor): (&str, &str),
         now: Timestamp,
-    ) -> Result<usize, JournalError> {
+    ) -> Done<usize> {
         let condition = format!(
             "d.state = 'held' AND d.last_kind <> 'chain' AND (?4 OR d.last_kind <> '{OTHER_TARGET}') AND d.mark = ?3"
         );
         let given = [mark.to_string().into(), elsewhere.into()];
-        self.change_each(&condition, &given, now, |delivery, transaction| {
+        self.change_each(&condition, &given, now, |delivery, writing| {
             move_to(delivery, State::Pending)?;
             // After a return that is known, whatever was done to the clock since.
-            let back = row::load(transaction, delivery.mark)?.and_then(|row| row.return_known_at);
+            let back = row::load(&writing, delivery.mark)?.and_then(|row| row.return_known_at);
             (delivery.released_at, delivery.next_due) = (back.max(Some(now)), now);
             let detail = format!("it was held on route {} and is released: {reason}", delivery.route);
-            let key = (delivery.mark, delivery.route.as_str());
-            Ok(note_by(transaction, key, now, "released", &detail, actor)?)
+            writing.note_by(delivery, "released", &detail, actor)
         })
     }
 
@@ -173,17 +170,12 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub(crate) fn released_elsewhere(
-        &mut self,
-        mark: MarkId,
-        at: Timestamp,
-        now: Timestamp,
-    ) -> Result<usize, JournalError> {
+    pub(crate) fn released_elsewhere(&mut self, mark: MarkId, at: Timestamp, now: Timestamp) -> Done<usize> {
         let condition = format!(
             "d.state IN ('pending', 'held') AND d.last_kind IS NOT 'chain' AND d.released_at IS NULL AND NOT {IS_RETURN} AND d.mark = ?3"
         );
-        self.change_each(&condition, &[mark.to_string().into()], now, |delivery, transaction| {
-            let row = row::load(transaction, delivery.mark)?;
+        self.change_each(&condition, &[mark.to_string().into()], now, |delivery, writing| {
+            let row = row::load(&writing, delivery.mark)?;
             let back = row.filter(|row| row.returned_at.is_some_and(|back| back <= at));
             delivery.released_at = back.and_then(|row| row.return_known_at).max(Some(at));
             if delivery.state == State::Held {
@@ -199,20 +191,15 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn free_stale(
-        &mut self,
-        route: &str,
-        since: Timestamp,
-        now: Timestamp,
-    ) -> Result<usize, JournalError> {
+    pub fn free_stale(&mut self, route: &str, since: Timestamp, now: Timestamp) -> Done<usize> {
         let condition =
             format!("{KEPT_BACK} AND d.last_kind = '{STALE}' AND d.route = ?3 AND d.failure_time >= ?4");
         let given = [route.to_owned().into(), since.0.into()];
-        self.change_each(&condition, &given, now, |delivery, transaction| {
+        self.change_each(&condition, &given, now, |delivery, writing| {
             move_to(delivery, State::Pending)?;
             delivery.next_due = now;
             let detail = "it is not stale by the corrected clock";
-            Ok(note(transaction, delivery, now, "freed", detail)?)
+            writing.note(delivery, "freed", detail)
         })
     }
 
@@ -220,7 +207,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn wake_parked(&mut self, route: &str, now: Timestamp) -> Result<usize, JournalError> {
+    pub fn wake_parked(&mut self, route: &str, now: Timestamp) -> Done<usize> {
         let condition = "d.state = 'parked' AND d.route = ?3 AND d.next_due > ?4";
         self.change_each(condition, &[route.to_owned().into(), now.0.into()], now, |delivery, _| {
             delivery.next_due = now;
@@ -234,7 +221,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn cancel_unrequired(&mut self, before: Timestamp, now: Timestamp) -> Result<usize, JournalError> {
+    pub fn cancel_unrequired(&mut self, before: Timestamp, now: Timestamp) -> Done<usize> {
         let mut cancelled = 0;
         // First those that wait in a chain: otherwise they would be sent in place of the cancelled ones.
         for part in [WAITS_IN_CHAIN, WAITING] {
@@ -242,14 +229,14 @@ impl Journal {
                 "{part} AND d.failure_time < ?3 AND d.required = 0 AND NOT {IS_STEP}
                  AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND m.settlement IS NOT NULL)"
             );
-            cancelled += self.change_each(&condition, &[before.0.into()], now, |delivery, transaction| {
+            cancelled += self.change_each(&condition, &[before.0.into()], now, |delivery, writing| {
                 move_to(delivery, State::Cancelled)?;
                 delivery.ended_at = Some(now);
                 let route = &delivery.route;
                 let detail = format!(
                     "route {route} is not required and has not accepted it in time: see [intake] horizon"
                 );
-                Ok(note(transaction, delivery, now, "cancelled", &detail)?)
+                writing.note(delivery, "cancelled", &detail)
             })?;
         }
         Ok(cancelled)
@@ -259,7 +246,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn waiting(&self) -> Result<BTreeMap<String, usize>, JournalError> {
+    pub fn waiting(&self) -> Done<BTreeMap<String, usize>> {
         self.waiting_where("", &[])
     }
 
@@ -268,10 +255,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn waiting_required(
-        &self,
-        is_asked: impl Fn(&str) -> bool,
-    ) -> Result<BTreeMap<String, usize>, JournalError> {
+    pub fn waiting_required(&self, is_asked: impl Fn(&str) -> bool) -> Done<BTreeMap<String, usize>> {
         let mut waiting = BTreeMap::new();
         for route in self.waiting()?.into_keys().filter(|route| is_asked(route)) {
             let only = format!(
@@ -283,7 +267,7 @@ impl Journal {
         Ok(waiting)
     }
 
-    fn waiting_where(&self, only: &str, given: &[&str]) -> Result<BTreeMap<String, usize>, JournalError> {
+    fn waiting_where(&self, only: &str, given: &[&str]) -> Done<BTreeMap<String, usize>> {
         let mut waiting = BTreeMap::new();
         let under_way = format!("{UNDER_WAY} AND NOT (d.state = 'held' AND d.last_kind IS 'chain')");
         for part in [WAITING, &under_way, "d.state = 'quarantined'"] {
@@ -302,7 +286,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn marks_waiting_for(&self, route: &str) -> Result<Vec<MarkId>, JournalError> {
+    pub fn marks_waiting_for(&self, route: &str) -> Done<Vec<MarkId>> {
         let rows = self.deliveries_that(&format!("d.route = ?1 AND {NOT_UNDER_WAY}"), [route])?;
         Ok(rows.sound.into_iter().map(|delivery| delivery.mark).collect())
     }
@@ -311,7 +295,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn under_way_on(&self, route: &str) -> Result<usize, JournalError> {
+    pub fn under_way_on(&self, route: &str) -> Done<usize> {
         let sql = format!(
             "SELECT count(*) FROM delivery d WHERE {UNDER_WAY} AND d.state = 'in-flight' AND d.route = ?1"
         );
@@ -322,7 +306,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn has_deliveries_on(&self, route: &str) -> Result<bool, JournalError> {
+    pub fn has_deliveries_on(&self, route: &str) -> Done<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM delivery WHERE route = ?1)";
         self.sqlite(self.connection.query_row(sql, [route], |row| row.get(0)))
     }
@@ -331,7 +315,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub(crate) fn quarantined_on(&self, route: &str) -> Result<usize, JournalError> {
+    pub(crate) fn quarantined_on(&self, route: &str) -> Done<usize> {
         let sql = "SELECT count(*) FROM delivery d WHERE d.state = 'quarantined' AND d.route = ?1";
         self.sqlite(self.connection.query_row(sql, [route], |row| count(row, 0)))
     }
@@ -340,7 +324,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn marks_in_flight(&self) -> Result<HashSet<MarkId>, JournalError> {
+    pub fn marks_in_flight(&self) -> Done<HashSet<MarkId>> {
         let sql = format!(
             "SELECT DISTINCT d.mark FROM delivery d INDEXED BY delivery_in_flight WHERE {UNDER_WAY} AND d.state = 'in-flight'"
         );
@@ -352,7 +336,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn tried(&self) -> Result<Vec<Tried>, JournalError> {
+    pub fn tried(&self) -> Done<Vec<Tried>> {
         // SQLite takes the other columns from the row with the greatest value.
         let sql = format!(
             "SELECT d.route, max(d.last_at), d.last_kind, d.last_detail, sum(d.required) > 0,
@@ -372,7 +356,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn deliveries_of(&self, mark: MarkId) -> Result<Rows<Delivery>, JournalError> {
+    pub fn deliveries_of(&self, mark: MarkId) -> Done<Rows<Delivery>> {
         self.deliveries_where("d.mark = ?1", Some(mark))
     }
 
@@ -380,24 +364,16 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn open_deliveries(&self) -> Result<Rows<Delivery>, JournalError> {
+    pub fn open_deliveries(&self) -> Done<Rows<Delivery>> {
         self.deliveries_where(OPEN, None)
     }
 
-    fn deliveries_where(
-        &self,
-        condition: &str,
-        mark: Option<MarkId>,
-    ) -> Result<Rows<Delivery>, JournalError> {
+    fn deliveries_where(&self, condition: &str, mark: Option<MarkId>) -> Done<Rows<Delivery>> {
         self.deliveries_that(condition, params_from_iter(mark.map(|mark| mark.to_string())))
     }
 
     /// The deliveries `d` that meet a condition in SQL.
-    pub(crate) fn deliveries_that(
-        &self,
-        condition: &str,
-        parameters: impl Params,
-    ) -> Result<Rows<Delivery>, JournalError> {
+    pub(crate) fn deliveries_that(&self, condition: &str, parameters: impl Params) -> Done<Rows<Delivery>> {
         let sql = format!("SELECT {COLUMNS} FROM delivery d WHERE {condition} ORDER BY d.mark, d.route");
         self.rows(&sql, parameters, |row| delivery_row::decode(row, 0))
     }
@@ -410,8 +386,8 @@ impl Journal {
         condition: &str,
         parameters: &[Value],
         now: Timestamp,
-        change: impl Fn(&mut Delivery, &Transaction<'_>) -> Result<(), Fault>,
-    ) -> Result<usize, JournalError> {
+        change: impl Fn(&mut Delivery, Writing<'_>) -> Wrote,
+    ) -> Done<usize> {
         let sql = format!(
             "SELECT d.mark, d.route FROM delivery d
              WHERE {condition} AND (d.mark, d.route) > (CAST(?1 AS TEXT), CAST(?2 AS TEXT))
@@ -425,7 +401,7 @@ impl Journal {
             // Without anything to change, it waits for no lock.
             let Some(end) = keys.last() else { return Ok(changed) };
             last = end.clone();
-            let (sound, damaged) = self.write(|transaction| change_page(transaction, &keys, now, &change))?;
+            let (sound, damaged) = self.write_at(now, |writing| writing.change_page(&keys, &change))?;
             changed += sound;
             self.met.extend(damaged);
         }
@@ -445,44 +421,158 @@ fn decode_tried(row: &Row<'_>) -> rusqlite::Result<Tried> {
 /// A mark's id and a route's name as raw values: damage may have made them no text.
 type Key = (Vec<u8>, Vec<u8>);
 
-/// Returns how many rows were sound, and the damaged ones.
-fn change_page(
-    transaction: &Transaction<'_>,
-    keys: &[Key],
-    now: Timestamp,
-    change: impl Fn(&mut Delivery, &Transaction<'_>) -> Result<(), Fault>,
-) -> Result<(usize, Vec<Damage>), Fault> {
-    let (mut changed, mut damaged) = (0, Vec::new());
-    for (mark, route) in keys {
-        // Such a row belongs to no mark or route, and blocks none.
-        let (Ok(mark), Ok(route)) = (str::from_utf8(mark), str::from_utf8(route)) else { continue };
-        match load_or_quarantine(transaction, (mark, route), now)? {
-            Some(Ok(mut delivery)) => {
-                change(&mut delivery, transaction)?;
-                update(transaction, &delivery)?;
-                changed += 1;
+impl Writing<'_> {
+    /// Returns how many rows were sound, and the damaged ones.
+    fn change_page(
+        self,
+        keys: &[Key],
+        change: impl Fn(&mut Delivery, Writing<'_>) -> Wrote,
+    ) -> Wrote<(usize, Vec<Damage>)> {
+        let (mut changed, mut damaged) = (0, Vec::new());
+        for (mark, route) in keys {
+            // Such a row belongs to no mark or route, and blocks none.
+            let (Ok(mark), Ok(route)) = (str::from_utf8(mark), str::from_utf8(route)) else { continue };
+            match self.load_or_quarantine((mark, route))? {
+                Some(Ok(mut delivery)) => {
+                    change(&mut delivery, self)?;
+                    update(&self, &delivery)?;
+                    changed += 1;
+                }
+                Some(Err(damage)) => damaged.push(damage),
+                None => {}
             }
-            Some(Err(damage)) => damaged.push(damage),
-            None => {}
         }
+        Ok((changed, damaged))
     }
-    Ok((changed, damaged))
+
+    /// The delivery of a key. A damaged row blocks nothing from then on.
+    pub(crate) fn load_or_quarantine(self, key: (&str, &str)) -> Wrote<Option<Checked<Delivery>>> {
+        let found = delivery_row::find(&self, key)?;
+        if let Some(Err(damage)) = &found {
+            self.quarantine(key, damage)?;
+        }
+        Ok(found)
+    }
+
+    pub(crate) fn note(self, delivery: &Delivery, event: &str, detail: &str) -> Wrote {
+        self.note_by(delivery, event, detail, ALERTER)
+    }
+
+    pub(crate) fn note_by(self, delivery: &Delivery, event: &str, detail: &str, actor: &str) -> Wrote {
+        self.note_on((delivery.mark, &delivery.route), event, detail, actor)
+    }
+
+    /// The same where the row itself is damaged.
+    pub(crate) fn note_on(
+        self,
+        (mark, route): (MarkId, &str),
+        event: &str,
+        detail: &str,
+        actor: &str,
+    ) -> Wrote {
+        let node: Option<String> = self
+            .prepare_cached("SELECT node FROM mark WHERE id = ?1")?
+            .query_row([mark.to_string()], |row| row.get(0))
+            .optional()?;
+        let node = node.and_then(|name| HostName::parse(&name).ok());
+        let (mark, node, route) = (Some(mark), node.as_ref(), Some(route));
+        history::append(
+            &self,
+            &NewHistory { mark, node, route, ..NewHistory::new(self.now, event, detail, actor) },
+        )
+    }
+
+    /// A mark that has deliveries keeps its chain, or stays without one, whatever is configured now.
+    pub(crate) fn add(self, (mark, failure_time): (MarkId, Timestamp), new: &[NewDelivery]) -> Wrote {
+        let takes_chain = new.iter().any(|new| new.link.is_some()) && !has_any(&self, mark)?;
+        self.add_all((mark, failure_time), new, takes_chain.then(Behind::default))
+    }
+
+    /// The same for a mark whose present deliveries may notify no route any more: it gets a chain all the same. The new steps
+    /// come after the present ones, and after an attempt in flight; if one of them is acknowledged, no other is sent.
+    pub(crate) fn add_missing(self, (mark, failure_time): (MarkId, Timestamp), new: &[NewDelivery]) -> Wrote {
+        let behind = Behind::steps_of(&self, mark)?;
+        self.add_all((mark, failure_time), new, behind)
+    }
+
+    /// `behind` is `None` if no chain is to be made.
+    fn add_all(
+        self,
+        (mark, failure_time): (MarkId, Timestamp),
+        new: &[NewDelivery],
+        behind: Option<Behind>,
+    ) -> Wrote {
+        let links = || new.iter().filter(|new| new.link.is_some());
+        let is_chain_required = links().any(|new| new.required);
+        let is_open = behind.is_some_and(|behind| behind.is_open);
+        let first = links().filter_map(|new| new.link).map(|link| link.step).min().filter(|_| !is_open);
+        for NewDelivery { route, body, required, link } in new {
+            if link.is_some() && behind.is_none() {
+                continue;
+            }
+            let waits = link.is_some_and(|link| Some(link.step) != first);
+            let link = link.zip(behind).map(|(link, behind)| behind.link(link));
+            let detail = || format!("route {route} is notified when its turn in the chain comes");
+            let delivery = Delivery {
+                mark,
+                failure_time,
+                route: route.clone(),
+                required: if link.is_some() { is_chain_required } else { *required },
+                chain: link.map(Step::new),
+                state: if waits { State::Held } else { State::Pending },
+                body: body.clone(),
+                attempts: 0,
+                ambiguous: 0,
+                arrivals: Arrivals::default(),
+                released_at: None,
+                next_due: self.now,
+                last: waits.then(|| Attempt { at: self.now, kind: CHAIN.to_owned(), detail: detail() }),
+                reference: None,
+                ended_at: None,
+            };
+            delivery_row::insert(&self, &delivery)?;
+            self.wake_rejected((mark, route))?;
+        }
+        Ok(())
+    }
+
+    /// A later mark of a host goes behind the earlier ones: those that the route has rejected are due now, or the later one
+    /// would wait as long as they do.
+    fn wake_rejected(self, (later, route): (MarkId, &str)) -> Wrote {
+        let sql = format!(
+            "SELECT n.id FROM mark m CROSS JOIN mark n ON n.node = m.node AND n.id <> m.id
+             CROSS JOIN delivery d ON d.mark = n.id AND d.route = ?2
+             WHERE m.id = ?1 AND {REJECTED} AND d.next_due > ?3"
+        );
+        let mut query = self.prepare_cached(&sql)?;
+        let rows =
+            query.query_map(params![later.to_string(), route, self.now.0], |row| row.get::<_, String>(0))?;
+        for earlier in rows.collect::<rusqlite::Result<Vec<_>>>()? {
+            if let Some(Ok(mut delivery)) = self.load_or_quarantine((&earlier, route))? {
+                delivery.next_due = self.now;
+                update(&self, &delivery)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends every open delivery of a mark for an operator.
+    pub(crate) fn dismiss(self, mark: MarkId) -> Wrote {
+        for delivery in load_open(&self, mark)? {
+            self.finish(delivery, State::Dismissed)?;
+        }
+        Ok(dismiss_damaged(&self, mark)?)
+    }
+
+    /// Ends an open delivery on this controller.
+    pub(crate) fn finish(self, mut delivery: Delivery, end: State) -> Wrote {
+        move_to(&mut delivery, end)?;
+        delivery.ended_at = Some(self.now);
+        Ok(update(&self, &delivery)?)
+    }
 }
 
-/// The delivery of a key. A damaged row blocks nothing from then on.
-pub(crate) fn load_or_quarantine(
-    transaction: &Transaction<'_>,
-    key: (&str, &str),
-    now: Timestamp,
-) -> rusqlite::Result<Option<Checked<Delivery>>> {
-    let found = delivery_row::find(transaction, key)?;
-    if let Some(Err(damage)) = &found {
-        due::quarantine(transaction, key, damage, now)?;
-    }
-    Ok(found)
-}
-
-pub(crate) fn move_to(delivery: &mut Delivery, next: State) -> Result<(), JournalError> {
+pub(crate) fn move_to(delivery: &mut Delivery, next: State) -> Done {
     if !delivery.state.may_become(next) {
         return Err(JournalError::Transition { from: delivery.state.as_str(), to: next.as_str() });
     }
@@ -496,7 +586,7 @@ pub(crate) fn finish_elsewhere(
     delivery: &mut Delivery,
     end: State,
     at: Timestamp,
-) -> Result<(), Fault> {
+) -> Wrote {
     if !delivery.state.may_end_elsewhere(end) {
         let (from, to) = (delivery.state.as_str(), end.as_str());
         return Err(JournalError::Transition { from, to }.into());
@@ -504,59 +594,6 @@ pub(crate) fn finish_elsewhere(
     delivery.state = end;
     delivery.ended_at = Some(at);
     Ok(update(transaction, delivery)?)
-}
-
-pub(crate) fn note(
-    transaction: &Transaction<'_>,
-    delivery: &Delivery,
-    now: Timestamp,
-    event: &str,
-    detail: &str,
-) -> rusqlite::Result<()> {
-    note_by(transaction, (delivery.mark, &delivery.route), now, event, detail, ALERTER)
-}
-
-pub(crate) fn note_by(
-    transaction: &Transaction<'_>,
-    (mark, route): (MarkId, &str),
-    now: Timestamp,
-    event: &str,
-    detail: &str,
-    actor: &str,
-) -> rusqlite::Result<()> {
-    let node: Option<String> = transaction
-        .prepare_cached("SELECT node FROM mark WHERE id = ?1")?
-        .query_row([mark.to_string()], |row| row.get(0))
-        .optional()?;
-    let node = node.and_then(|name| HostName::parse(&name).ok());
-    let (mark, node, route) = (Some(mark), node.as_ref(), Some(route));
-    history::append(
-        transaction,
-        &NewHistory { mark, node, route, ..NewHistory::new(now, event, detail, actor) },
-    )
-}
-
-/// A mark that has deliveries keeps its chain, or stays without one, whatever is configured now.
-pub(crate) fn insert(
-    transaction: &Transaction<'_>,
-    (mark, failure_time): (MarkId, Timestamp),
-    new: &[NewDelivery],
-    now: Timestamp,
-) -> rusqlite::Result<()> {
-    let takes_chain = new.iter().any(|new| new.link.is_some()) && !has_any(transaction, mark)?;
-    insert_all(transaction, (mark, failure_time), new, takes_chain.then(Behind::default), now)
-}
-
-/// The same for a mark whose present deliveries may notify no route any more: it gets a chain all the same. The new steps
-/// come after the present ones, and after an attempt in flight; if one of them is acknowledged, no other is sent.
-pub(crate) fn insert_missing(
-    transaction: &Transaction<'_>,
-    (mark, failure_time): (MarkId, Timestamp),
-    new: &[NewDelivery],
-    now: Timestamp,
-) -> rusqlite::Result<()> {
-    let behind = Behind::steps_of(transaction, mark)?;
-    insert_all(transaction, (mark, failure_time), new, behind, now)
 }
 
 /// The chain that a mark has already.
@@ -585,71 +622,6 @@ impl Behind {
     }
 }
 
-/// `behind` is `None` if no chain is to be made.
-fn insert_all(
-    transaction: &Transaction<'_>,
-    (mark, failure_time): (MarkId, Timestamp),
-    new: &[NewDelivery],
-    behind: Option<Behind>,
-    now: Timestamp,
-) -> rusqlite::Result<()> {
-    let links = || new.iter().filter(|new| new.link.is_some());
-    let is_chain_required = links().any(|new| new.required);
-    let is_open = behind.is_some_and(|behind| behind.is_open);
-    let first = links().filter_map(|new| new.link).map(|link| link.step).min().filter(|_| !is_open);
-    for NewDelivery { route, body, required, link } in new {
-        if link.is_some() && behind.is_none() {
-            continue;
-        }
-        let waits = link.is_some_and(|link| Some(link.step) != first);
-        let link = link.zip(behind).map(|(link, behind)| behind.link(link));
-        let detail = || format!("route {route} is notified when its turn in the chain comes");
-        let delivery = Delivery {
-            mark,
-            failure_time,
-            route: route.clone(),
-            required: if link.is_some() { is_chain_required } else { *required },
-            chain: link.map(Step::new),
-            state: if waits { State::Held } else { State::Pending },
-            body: body.clone(),
-            attempts: 0,
-            ambiguous: 0,
-            arrivals: Arrivals::default(),
-            released_at: None,
-            next_due: now,
-            last: waits.then(|| Attempt { at: now, kind: CHAIN.to_owned(), detail: detail() }),
-            reference: None,
-            ended_at: None,
-        };
-        delivery_row::insert(transaction, &delivery)?;
-        wake_rejected(transaction, (mark, route), now)?;
-    }
-    Ok(())
-}
-
-/// A later mark of a host goes behind the earlier ones: those that the route has rejected are due now, or the later one
-/// would wait as long as they do.
-fn wake_rejected(
-    transaction: &Transaction<'_>,
-    (later, route): (MarkId, &str),
-    now: Timestamp,
-) -> rusqlite::Result<()> {
-    let sql = format!(
-        "SELECT n.id FROM mark m CROSS JOIN mark n ON n.node = m.node AND n.id <> m.id
-         CROSS JOIN delivery d ON d.mark = n.id AND d.route = ?2
-         WHERE m.id = ?1 AND {REJECTED} AND d.next_due > ?3"
-    );
-    let mut query = transaction.prepare_cached(&sql)?;
-    let rows = query.query_map(params![later.to_string(), route, now.0], |row| row.get::<_, String>(0))?;
-    for earlier in rows.collect::<rusqlite::Result<Vec<_>>>()? {
-        if let Some(Ok(mut delivery)) = load_or_quarantine(transaction, (&earlier, route), now)? {
-            delivery.next_due = now;
-            update(transaction, &delivery)?;
-        }
-    }
-    Ok(())
-}
-
 /// Whether a mark has any delivery, except those behind an acknowledgement.
 fn has_any(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<bool> {
     let sql = format!("SELECT EXISTS (SELECT 1 FROM delivery d WHERE d.mark = ?1 AND NOT {IS_STEP})");
@@ -668,28 +640,8 @@ pub(crate) fn any_open(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite:
     transaction.query_row(sql, [mark.to_string()], |row| row.get(0))
 }
 
-/// Ends every open delivery of a mark for an operator.
-pub(crate) fn dismiss(transaction: &Transaction<'_>, mark: MarkId, now: Timestamp) -> Result<(), Fault> {
-    for delivery in load_open(transaction, mark)? {
-        finish(transaction, delivery, State::Dismissed, now)?;
-    }
-    Ok(dismiss_damaged(transaction, mark)?)
-}
-
 /// A damaged row's digest cannot be renewed; an operator can end it all the same.
 pub(crate) fn dismiss_damaged(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<()> {
     let sql = "UPDATE delivery SET state = 'dismissed' WHERE mark = ?1 AND state NOT IN ('acknowledged', 'dismissed', 'cancelled') AND route NOT LIKE '%.return'";
     transaction.execute(sql, [mark.to_string()]).map(drop)
-}
-
-/// Ends an open delivery on this controller.
-pub(crate) fn finish(
-    transaction: &Transaction<'_>,
-    mut delivery: Delivery,
-    end: State,
-    now: Timestamp,
-) -> Result<(), Fault> {
-    move_to(&mut delivery, end)?;
-    delivery.ended_at = Some(now);
-    Ok(update(transaction, &delivery)?)
 }

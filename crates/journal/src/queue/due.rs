@@ -9,14 +9,14 @@ use marks::register::Register;
 use marks::returning::Membership;
 use marks::terms::Terms;
 use marks::time::Timestamp;
-use rusqlite::{Connection, Row, Transaction, named_params, params};
+use rusqlite::{Connection, Row, named_params, params};
 
 use crate::history::{self, ALERTER, NewHistory};
 use crate::queue::delivery_row::{self, ASKED_AGAIN, IS_STEP, WAITING};
 use crate::queue::holds::TURN;
 use crate::store::digest::{Checked, Damage, Rows, checked, text, with_digest};
 use crate::store::stirred::stir;
-use crate::{Journal, JournalError, row};
+use crate::{Done, Journal, Writing, Wrote, row};
 
 /// The standings of marks that are held until a proof comes.
 pub(crate) const DOUBTS: &str = "'unconfirmed', 'unproven', 'outcome-unknown', 'fenced-again'";
@@ -159,7 +159,7 @@ impl Journal {
         now: Timestamp,
         capacity: &[Capacity],
         wait: Option<RegisterWait>,
-    ) -> Result<bool, JournalError> {
+    ) -> Done<bool> {
         let any = || {
             for capacity in capacity {
                 if !rows(&self.connection, now, (capacity, capacity.places.min(1)), wait)?.is_empty() {
@@ -182,7 +182,7 @@ impl Journal {
         capacity: &'r [Capacity],
         wait: Option<RegisterWait>,
         now: Timestamp,
-    ) -> Result<Vec<(&'r str, Option<Timestamp>)>, JournalError> {
+    ) -> Done<Vec<(&'r str, Option<Timestamp>)>> {
         let mut due = Vec::new();
         for capacity in capacity.iter().filter(|capacity| !capacity.route.contains('.')) {
             let read = |row: &Row<'_>| row.get::<_, Option<i64>>(0);
@@ -197,7 +197,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn next_due(&self, now: Timestamp, capacity: &[Capacity]) -> Result<Option<Timestamp>, JournalError> {
+    pub fn next_due(&self, now: Timestamp, capacity: &[Capacity]) -> Done<Option<Timestamp>> {
         let read = || {
             let mut next = None;
             for Capacity { route, .. } in capacity {
@@ -219,28 +219,44 @@ impl Journal {
     }
 }
 
-/// The deliveries on one route whose next attempt may begin, in the order of sending: due, sound, and the first open one
-/// of their host on their route. A damaged one is quarantined on the way, and a held one, or one of a doubtful mark, is
-/// skipped: none is sent or blocks another. If marks wait for the register, one that is not there yet is not sent either,
-/// but blocks the later ones of its host. A settled mark is included too, on a route that is not required and has not
-/// taken it yet.
-pub(crate) fn due(
-    transaction: &Transaction<'_>,
-    now: Timestamp,
-    on: (&Capacity, usize),
-    wait: Option<RegisterWait>,
-) -> rusqlite::Result<Rows<DueDelivery>> {
-    let (mut sound, mut damaged) = (Vec::new(), Vec::new());
-    for (key, row) in rows(transaction, now, on, wait)? {
-        match row {
-            Ok(due) => sound.push(due),
-            Err(damage) => {
-                quarantine(transaction, (&key.0, &key.1), &damage, now)?;
-                damaged.push(damage);
+impl Writing<'_> {
+    /// The deliveries on one route whose next attempt may begin, in the order of sending: due, sound, and the first open one
+    /// of their host on their route. A damaged one is quarantined on the way, and a held one, or one of a doubtful mark, is
+    /// skipped: none is sent or blocks another. If marks wait for the register, one that is not there yet is not sent either,
+    /// but blocks the later ones of its host. A settled mark is included too, on a route that is not required and has not
+    /// taken it yet.
+    pub(crate) fn due(self, on: (&Capacity, usize), wait: Option<RegisterWait>) -> Wrote<Rows<DueDelivery>> {
+        let (mut sound, mut damaged) = (Vec::new(), Vec::new());
+        for (key, row) in rows(&self, self.now, on, wait)? {
+            match row {
+                Ok(due) => sound.push(due),
+                Err(damage) => {
+                    self.quarantine((&key.0, &key.1), &damage)?;
+                    damaged.push(damage);
+                }
             }
         }
+        Ok(Rows { sound, damaged })
     }
-    Ok(Rows { sound, damaged })
+
+    /// Quarantines a delivery with a damaged row, or of a mark with one, once, so that it blocks nothing; an operator's end
+    /// is final.
+    pub(crate) fn quarantine(self, (mark, route): (&str, &str), damage: &Damage) -> Wrote {
+        // The digest stays: the row must stay recognisable as damaged.
+        let sql = "UPDATE delivery SET state = 'quarantined' WHERE mark = ?1 AND route = ?2
+             AND state NOT IN ('quarantined', 'acknowledged', 'dismissed', 'cancelled')";
+        if self.prepare_cached(sql)?.execute([mark, route])? == 0 {
+            return Ok(());
+        }
+        stir(&self, mark)?;
+        let detail = format!(
+            "the digest of {} {} does not fit: it is not sent and not dropped",
+            damage.table, damage.key
+        );
+        let (mark, route) = (MarkId::parse(mark).ok(), Some(route));
+        let new = NewHistory { mark, route, ..NewHistory::new(self.now, "quarantined", &detail, ALERTER) };
+        history::append(&self, &new)
+    }
 }
 
 /// The key comes beside the row, since the row may be damaged.
@@ -286,28 +302,6 @@ fn rows_of<T>(
     connection.prepare_cached(sql)?.query_map(given, read)?.collect()
 }
 
-/// Quarantines a delivery with a damaged row, or of a mark with one, once, so that it blocks nothing; an operator's end
-/// is final.
-pub(crate) fn quarantine(
-    transaction: &Transaction<'_>,
-    (mark, route): (&str, &str),
-    damage: &Damage,
-    now: Timestamp,
-) -> rusqlite::Result<()> {
-    // The digest stays: the row must stay recognisable as damaged.
-    let sql = "UPDATE delivery SET state = 'quarantined' WHERE mark = ?1 AND route = ?2
-         AND state NOT IN ('quarantined', 'acknowledged', 'dismissed', 'cancelled')";
-    if transaction.prepare_cached(sql)?.execute([mark, route])? == 0 {
-        return Ok(());
-    }
-    stir(transaction, mark)?;
-    let detail =
-        format!("the digest of {} {} does not fit: it is not sent and not dropped", damage.table, damage.key);
-    let (mark, route) = (MarkId::parse(mark).ok(), Some(route));
-    let new = NewHistory { mark, route, ..NewHistory::new(now, "quarantined", &detail, ALERTER) };
-    history::append(transaction, &new)
-}
-
 /// The mark and the route.
 type Key = (String, String);
 
@@ -320,7 +314,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn served(&self) -> Result<Option<String>, JournalError> {
+    pub fn served(&self) -> Done<Option<String>> {
         let columns = |routes: &String| vec![text(routes)];
         let read = |row: &Row<'_>| checked(row, ("served", 1), row.get(0).ok(), columns);
         Ok(self.rows("SELECT routes, digest FROM served", [], read)?.sound.pop())
@@ -330,7 +324,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn note_served(&mut self, routes: &str) -> Result<(), JournalError> {
+    pub fn note_served(&mut self, routes: &str) -> Done {
         self.write(|transaction| {
             let sql = "INSERT OR REPLACE INTO served VALUES (1, ?1, ?2)";
             Ok(transaction.execute(sql, with_digest("served", vec![text(routes)])).map(drop)?)
@@ -358,10 +352,8 @@ mod tests {
             route: &str,
             limit: usize,
             wait: Option<RegisterWait>,
-        ) -> Result<Rows<DueDelivery>, JournalError> {
-            self.write(|transaction| {
-                Ok(super::due(transaction, now, (&Capacity::of(route, limit), limit), wait)?)
-            })
+        ) -> Done<Rows<DueDelivery>> {
+            self.write_at(now, |writing| writing.due((&Capacity::of(route, limit), limit), wait))
         }
     }
 

@@ -2,13 +2,11 @@
 
 use std::cell::Cell;
 
-use rusqlite::Transaction;
-
 use crate::history::ALERTER;
 use crate::queue::{deliveries, delivery_row};
-use crate::row::{self, note, note_outcome};
+use crate::row;
 use crate::store::digest::Checked;
-use crate::{Fault, Journal, JournalError};
+use crate::{Done, Journal, News, Writing, Wrote};
 use marks::chain::CHAIN;
 use marks::delivery::{Attempt, Delivery, State};
 use marks::id::MarkId;
@@ -33,25 +31,19 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn dismiss(
-        &mut self,
-        mark: MarkId,
-        reason: &str,
-        actor: &str,
-        now: Timestamp,
-    ) -> Result<bool, JournalError> {
-        self.write(|transaction| {
-            let Some(row) = row::load(transaction, mark)? else { return Ok(false) };
+    pub fn dismiss(&mut self, mark: MarkId, reason: &str, actor: &str, now: Timestamp) -> Done<bool> {
+        self.write_at(now, |writing| {
+            let Some(row) = row::load(&writing, mark)? else { return Ok(false) };
             let is_settled = row.settled.is_some();
-            if is_settled && !deliveries::any_open(transaction, mark)? {
+            if is_settled && !deliveries::any_open(&writing, mark)? {
                 return Ok(false);
             }
-            deliveries::dismiss(transaction, mark, now)?;
+            writing.dismiss(mark)?;
             if is_settled {
                 let detail = format!("the open deliveries of {} are dismissed: {reason}", row.node);
-                note(transaction, &row, now, "dismissed", &detail, actor)?;
+                writing.note_mark(&row, "dismissed", &detail, actor)?;
             } else {
-                settle(transaction, row, Settlement::Dismissed, reason, actor, now)?;
+                writing.settle(row, Settlement::Dismissed, reason, actor)?;
             }
             Ok(true)
         })
@@ -64,24 +56,17 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn dismiss_on(
-        &mut self,
-        route: &str,
-        reason: &str,
-        actor: &str,
-        now: Timestamp,
-    ) -> Result<LeftRoute, JournalError> {
+    pub fn dismiss_on(&mut self, route: &str, reason: &str, actor: &str, now: Timestamp) -> Done<LeftRoute> {
         let (ended, unsent) = (Cell::new(0), Cell::new(0));
         let detail = format!("route {route} is dismissed: {reason}");
         let condition = format!("d.route = ?3 AND {}", deliveries::NOT_UNDER_WAY);
         let given = [route.to_owned().into()];
-        let changed = self.change_each(&condition, &given, now, |delivery, transaction| {
+        let changed = self.change_each(&condition, &given, now, |delivery, writing| {
             deliveries::move_to(delivery, State::Dismissed)?;
             delivery.ended_at = Some(now);
-            delivery_row::update(transaction, delivery)?;
-            let key = (delivery.mark, delivery.route.as_str());
-            deliveries::note_by(transaction, key, now, "dismissed", &detail, actor)?;
-            let how = settle_without(transaction, delivery, (reason, actor), now)?;
+            delivery_row::update(&writing, delivery)?;
+            writing.note_by(delivery, "dismissed", &detail, actor)?;
+            let how = writing.settle_without(delivery, (reason, actor))?;
             ended.set(ended.get() + usize::from(how.is_some()));
             unsent.set(unsent.get() + usize::from(how == Some(Settlement::Dismissed)));
             Ok(())
@@ -95,118 +80,109 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn expire(&mut self, mark: MarkId, why: &str, now: Timestamp) -> Result<bool, JournalError> {
-        self.write(|transaction| {
-            let Some(row) = row::load_open(transaction, mark)? else { return Ok(false) };
-            let open = deliveries::load_open(transaction, mark)?;
+    pub fn expire(&mut self, mark: MarkId, why: &str, now: Timestamp) -> Done<bool> {
+        self.write_at(now, |writing| {
+            let Some(row) = row::load_open(&writing, mark)? else { return Ok(false) };
+            let open = deliveries::load_open(&writing, mark)?;
             if open.iter().any(|delivery| delivery.state == State::InFlight) {
                 return Ok(false);
             }
             for delivery in open {
-                deliveries::finish(transaction, delivery, State::Cancelled, now)?;
+                writing.finish(delivery, State::Cancelled)?;
             }
             let detail = format!("{} is expired: {why}", row.node);
-            end(transaction, row, (Settlement::Expired, now), ("expired", &detail, ALERTER), now)?;
+            writing.end(row, (Settlement::Expired, now), ("expired", &detail, ALERTER))?;
             Ok(true)
         })
     }
 }
 
-/// Ends the mark of an ended delivery once every required route has it. A chain ends with the acknowledgement of any of
-/// its steps.
-pub(crate) fn settle_if_done(
-    transaction: &Transaction<'_>,
-    ended: &Delivery,
-    now: Timestamp,
-) -> Result<bool, Fault> {
-    end_behind(transaction, ended, now)?;
-    let others = delivery_row::load_others(transaction, ended)?;
-    if !is_done(ended, &others) {
-        return Ok(false);
+impl Writing<'_> {
+    /// Ends the mark of an ended delivery once every required route has it. A chain ends with the acknowledgement of any of
+    /// its steps.
+    pub(crate) fn settle_if_done(self, ended: &Delivery) -> Wrote<bool> {
+        self.end_behind(ended)?;
+        let others = delivery_row::load_others(&self, ended)?;
+        if !is_done(ended, &others) {
+            return Ok(false);
+        }
+        let Some(row) = row::load_open(&self, ended.mark)? else { return Ok(false) };
+        let (how, why) = how(ended, &others);
+        self.settle(row, how, why, ALERTER)?;
+        Ok(true)
     }
-    let Some(row) = row::load_open(transaction, ended.mark)? else { return Ok(false) };
-    let (how, why) = how(ended, &others);
-    settle(transaction, row, how, why, ALERTER, now)?;
-    Ok(true)
-}
 
-/// After the acknowledgement of a step its chain ends: the others are cancelled. A step in flight is awaited: its own
-/// answer counts.
-fn end_behind(transaction: &Transaction<'_>, acknowledged: &Delivery, now: Timestamp) -> Result<(), Fault> {
-    if acknowledged.chain.is_none() || acknowledged.state != State::Acknowledged {
-        return Ok(());
+    /// After the acknowledgement of a step its chain ends: the others are cancelled. A step in flight is awaited: its own
+    /// answer counts.
+    fn end_behind(self, acknowledged: &Delivery) -> Wrote {
+        if acknowledged.chain.is_none() || acknowledged.state != State::Acknowledged {
+            return Ok(());
+        }
+        let others = delivery_row::load_others(&self, acknowledged)?.into_iter().flatten();
+        let can_end = |other: &Delivery| !other.state.is_final() && other.state.may_become(State::Cancelled);
+        for mut other in others.filter(|other| other.chain.is_some() && can_end(other)) {
+            self.cancel(&mut other, &acknowledged.route)?;
+            delivery_row::update(&self, &other)?;
+        }
+        Ok(())
     }
-    let others = delivery_row::load_others(transaction, acknowledged)?.into_iter().flatten();
-    let can_end = |other: &Delivery| !other.state.is_final() && other.state.may_become(State::Cancelled);
-    for mut other in others.filter(|other| other.chain.is_some() && can_end(other)) {
-        cancel(transaction, &mut other, &acknowledged.route, now)?;
-        delivery_row::update(transaction, &other)?;
+
+    /// The same for a step whose attempt was in flight when another one was acknowledged, and failed. The caller writes the
+    /// row.
+    pub(crate) fn end_if_chain_acknowledged(self, step: &mut Delivery) -> Wrote {
+        if step.chain.is_none() || step.state.is_final() {
+            return Ok(());
+        }
+        let is_acknowledged = |other: &Delivery| other.chain.is_some() && other.state == State::Acknowledged;
+        let others: Vec<Checked<Delivery>> = delivery_row::load_others(&self, step)?;
+        let Some(acknowledged) = others.iter().flatten().find(|other| is_acknowledged(other)) else {
+            return Ok(());
+        };
+        self.cancel(step, &acknowledged.route)?;
+        self.settle_if_done(step).map(drop)
     }
-    Ok(())
-}
 
-/// The same for a step whose attempt was in flight when another one was acknowledged, and failed. The caller writes the
-/// row.
-pub(crate) fn end_if_chain_acknowledged(
-    transaction: &Transaction<'_>,
-    step: &mut Delivery,
-    now: Timestamp,
-) -> Result<(), Fault> {
-    if step.chain.is_none() || step.state.is_final() {
-        return Ok(());
+    fn cancel(self, step: &mut Delivery, acknowledged: &str) -> Wrote {
+        deliveries::move_to(step, State::Cancelled)?;
+        step.ended_at = Some(self.now);
+        let detail = format!("the chain has ended: route {acknowledged} acknowledged");
+        self.note(step, "cancelled", &detail)?;
+        step.last = Some(Attempt { at: self.now, kind: CHAIN.to_owned(), detail });
+        Ok(())
     }
-    let is_acknowledged = |other: &Delivery| other.chain.is_some() && other.state == State::Acknowledged;
-    let others: Vec<Checked<Delivery>> = delivery_row::load_others(transaction, step)?;
-    let Some(acknowledged) = others.iter().flatten().find(|other| is_acknowledged(other)) else {
-        return Ok(());
-    };
-    cancel(transaction, step, &acknowledged.route, now)?;
-    settle_if_done(transaction, step, now).map(drop)
-}
 
-fn cancel(
-    transaction: &Transaction<'_>,
-    step: &mut Delivery,
-    acknowledged: &str,
-    now: Timestamp,
-) -> Result<(), Fault> {
-    deliveries::move_to(step, State::Cancelled)?;
-    step.ended_at = Some(now);
-    let detail = format!("the chain has ended: route {acknowledged} acknowledged");
-    deliveries::note(transaction, step, now, "cancelled", &detail)?;
-    step.last = Some(Attempt { at: now, kind: CHAIN.to_owned(), detail });
-    Ok(())
-}
-
-/// Ends the mark of a delivery that an operator has ended, if it waits for no other. Returns how.
-fn settle_without(
-    transaction: &Transaction<'_>,
-    ended: &Delivery,
-    operator: (&str, &str),
-    now: Timestamp,
-) -> Result<Option<Settlement>, Fault> {
-    let others = delivery_row::load_others(transaction, ended)?;
-    if !is_done(ended, &others) {
-        return Ok(None);
+    /// Ends the mark of a delivery that an operator has ended, if it waits for no other. Returns how.
+    fn settle_without(self, ended: &Delivery, (reason, actor): (&str, &str)) -> Wrote<Option<Settlement>> {
+        let others = delivery_row::load_others(&self, ended)?;
+        if !is_done(ended, &others) {
+            return Ok(None);
+        }
+        let Some(row) = row::load_open(&self, ended.mark)? else { return Ok(None) };
+        let took = |delivery: &Delivery| delivery.required && delivery.state == State::Acknowledged;
+        let (how, why) = match others.iter().flatten().any(took) {
+            true => (Settlement::Acknowledged, "every required route acknowledged it, or was dismissed"),
+            false => (Settlement::Dismissed, reason),
+        };
+        self.settle(row, how, why, actor)?;
+        Ok(Some(how))
     }
-    settle_by(transaction, ended.mark, &others, operator, now)
-}
 
-fn settle_by(
-    transaction: &Transaction<'_>,
-    mark: MarkId,
-    others: &[Checked<Delivery>],
-    (reason, actor): (&str, &str),
-    now: Timestamp,
-) -> Result<Option<Settlement>, Fault> {
-    let Some(row) = row::load_open(transaction, mark)? else { return Ok(None) };
-    let took = |delivery: &Delivery| delivery.required && delivery.state == State::Acknowledged;
-    let (how, why) = match others.iter().flatten().any(took) {
-        true => (Settlement::Acknowledged, "every required route acknowledged it, or was dismissed"),
-        false => (Settlement::Dismissed, reason),
-    };
-    settle(transaction, row, how, why, actor, now)?;
-    Ok(Some(how))
+    fn settle(self, row: MarkRow, how: Settlement, why: &str, actor: &str) -> Wrote {
+        let detail = format!("{} is {}: {why}", row.node, how.as_str());
+        self.end(row, (how, self.now), ("settled", &detail, actor))
+    }
+
+    /// Ends a mark, with event, sentence and actor for the history.
+    pub(crate) fn end(
+        self,
+        mut row: MarkRow,
+        settled: (Settlement, Timestamp),
+        (event, detail, actor): News<'_>,
+    ) -> Wrote {
+        row.settled = Some(settled);
+        row::update(&self, &row)?;
+        self.note_outcome(&row, (event, Some(settled.0.as_str())), detail, actor)
+    }
 }
 
 /// The settlement of a mark that no required route took is not "acknowledged".
@@ -232,31 +208,6 @@ fn is_done(ended: &Delivery, others: &[Checked<Delivery>]) -> bool {
     let is_settled = |row: &Checked<Delivery>| row.as_ref().is_ok_and(|d| !d.required || d.state.is_final());
     let any_required = ended.required || others.iter().flatten().any(|delivery| delivery.required);
     any_required && others.iter().all(is_settled)
-}
-
-fn settle(
-    transaction: &Transaction<'_>,
-    row: MarkRow,
-    how: Settlement,
-    why: &str,
-    actor: &str,
-    now: Timestamp,
-) -> Result<(), Fault> {
-    let detail = format!("{} is {}: {why}", row.node, how.as_str());
-    end(transaction, row, (how, now), ("settled", &detail, actor), now)
-}
-
-/// Ends a mark, with event, sentence and actor for the history.
-pub(crate) fn end(
-    transaction: &Transaction<'_>,
-    mut row: MarkRow,
-    settled: (Settlement, Timestamp),
-    (event, detail, actor): (&str, &str, &str),
-    now: Timestamp,
-) -> Result<(), Fault> {
-    row.settled = Some(settled);
-    row::update(transaction, &row)?;
-    Ok(note_outcome(transaction, &row, now, (event, Some(settled.0.as_str())), detail, actor)?)
 }
 
 #[cfg(test)]

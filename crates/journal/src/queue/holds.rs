@@ -4,13 +4,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use rusqlite::{OptionalExtension, Row, Transaction, params};
+use rusqlite::{OptionalExtension, Row, params};
 
 use crate::history::{self, ALERTER, NewHistory};
 use crate::queue::delivery_row::{UNDER_WAY, WAITING};
 use crate::row::{self, mark_of};
 use crate::store::digest::Rows;
-use crate::{Fault, Journal, JournalError};
+use crate::{Done, Journal, Writing, Wrote};
 use marks::delivery::ACCEPTED;
 use marks::id::{MarkId, NoteId};
 use marks::mark::MarkRow;
@@ -49,12 +49,12 @@ impl Journal {
     ///
     /// # Errors
     /// As any write. What was written before an error stays.
-    pub fn hold(&mut self, held: &[HeldMark], freed: &[MarkId], now: Timestamp) -> Result<(), JournalError> {
+    pub fn hold(&mut self, held: &[HeldMark], freed: &[MarkId], now: Timestamp) -> Done {
         for page in held.chunks(PAGE) {
-            self.write(|transaction| page.iter().try_for_each(|held| hold(transaction, held, now)))?;
+            self.write_at(now, |writing| page.iter().try_for_each(|held| writing.hold(held)))?;
         }
         for page in freed.chunks(PAGE) {
-            self.write(|transaction| page.iter().try_for_each(|mark| free(transaction, *mark, now)))?;
+            self.write_at(now, |writing| page.iter().try_for_each(|mark| writing.free(*mark)))?;
         }
         Ok(())
     }
@@ -63,7 +63,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn holds(&self) -> Result<BTreeMap<MarkId, HeldMark>, JournalError> {
+    pub fn holds(&self) -> Done<BTreeMap<MarkId, HeldMark>> {
         let found = self.list(&format!("SELECT {COLUMNS} FROM hold"), [], decode)?;
         Ok(found.into_iter().flatten().map(|held| (held.mark, held)).collect())
     }
@@ -72,7 +72,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn hold_of(&self, mark: MarkId) -> Result<Option<HeldMark>, JournalError> {
+    pub fn hold_of(&self, mark: MarkId) -> Done<Option<HeldMark>> {
         let sql = format!("SELECT {COLUMNS} FROM hold WHERE mark = ?1");
         Ok(self.list(&sql, [mark.to_string()], decode)?.into_iter().flatten().next())
     }
@@ -81,7 +81,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn touched_since(&self, after: i64) -> Result<(Vec<MarkId>, i64), JournalError> {
+    pub fn touched_since(&self, after: i64) -> Done<(Vec<MarkId>, i64)> {
         let newest = self.newest_history()?;
         let sql = "SELECT DISTINCT mark FROM history WHERE seq > ?1 AND seq <= ?2 AND mark IS NOT NULL";
         let touched = self.list(sql, [after, newest], mark_of)?;
@@ -93,7 +93,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn busy_marks(&self, now: Timestamp) -> Result<HashSet<MarkId>, JournalError> {
+    pub fn busy_marks(&self, now: Timestamp) -> Done<HashSet<MarkId>> {
         let sql = format!(
             "SELECT d.mark FROM delivery d WHERE {UNDER_WAY} AND d.state = 'in-flight' AND instr(d.route, '.') = 0
              UNION SELECT d.mark FROM delivery d
@@ -106,7 +106,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn marks_that_count(&self, since: Timestamp) -> Result<Rows<MarkRow>, JournalError> {
+    pub fn marks_that_count(&self, since: Timestamp) -> Done<Rows<MarkRow>> {
         let sql = format!(
             "SELECT {} FROM mark m WHERE m.settlement IS NULL OR m.settled_at >= ?1 OR m.returned_at >= ?1
              OR (m.settlement = 'acknowledged' AND m.returned_at IS NULL)",
@@ -134,61 +134,65 @@ fn cause(row: &Row<'_>, at: usize) -> Cause {
     Cause { scope, decision: text(at + 1).and_then(|id| NoteId::parse(&id).ok()) }
 }
 
-fn hold(transaction: &Transaction<'_>, held: &HeldMark, now: Timestamp) -> Result<(), Fault> {
-    let mark = held.mark.to_string();
-    let before: Option<String> = transaction
-        .prepare_cached("SELECT words FROM hold WHERE mark = ?1")?
-        .query_row([&mark], |row| Ok(row.get(0).unwrap_or_default()))
-        .optional()?;
-    transaction
-        .prepare_cached(
-            "INSERT INTO hold (mark, words, until, why, since, scope, decision) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-             ON CONFLICT (mark) DO UPDATE SET words = ?2, until = ?3, why = ?4, scope = ?6, decision = ?7",
-        )?
-        .execute(params![
-            mark,
-            held.words.join(" "),
-            held.until.map(|at| at.0),
-            held.why,
-            held.since.0,
-            held.cause.scope.as_ref().map(Scope::text),
-            held.cause.decision.map(|id| id.to_string()),
-        ])?;
-    let first = held.words.first().map_or("", String::as_str);
-    let is_news = before.is_none_or(|before| before.split(' ').next() != Some(first));
-    if is_news && first != TURN {
-        let event = ("held", Some(first));
-        note(transaction, held.mark, event, &format!("{first}: {}", held.why), now)?;
+impl Writing<'_> {
+    fn hold(self, held: &HeldMark) -> Wrote {
+        let mark = held.mark.to_string();
+        let before: Option<String> = self
+            .prepare_cached("SELECT words FROM hold WHERE mark = ?1")?
+            .query_row([&mark], |row| Ok(row.get(0).unwrap_or_default()))
+            .optional()?;
+        self
+            .prepare_cached(
+                "INSERT INTO hold (mark, words, until, why, since, scope, decision) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                 ON CONFLICT (mark) DO UPDATE SET words = ?2, until = ?3, why = ?4, scope = ?6, decision = ?7",
+            )?
+            .execute(params![
+                mark,
+                held.words.join(" "),
+                held.until.map(|at| at.0),
+                held.why,
+                held.since.0,
+                held.cause.scope.as_ref().map(Scope::text),
+                held.cause.decision.map(|id| id.to_string()),
+            ])?;
+        let first = held.words.first().map_or("", String::as_str);
+        let is_news = before.is_none_or(|before| before.split(' ').next() != Some(first));
+        if is_news && first != TURN {
+            let event = ("held", Some(first));
+            self.note_hold(held.mark, event, &format!("{first}: {}", held.why))?;
+        }
+        Ok(())
     }
-    Ok(())
-}
 
-fn free(transaction: &Transaction<'_>, mark: MarkId, now: Timestamp) -> Result<(), Fault> {
-    let words: Option<Option<String>> = transaction
-        .prepare_cached("DELETE FROM hold WHERE mark = ?1 RETURNING words")?
-        .query_row([mark.to_string()], |row| Ok(row.get(0).ok()))
-        .optional()?;
-    // A mark that has ended is not freed.
-    let is_news = words.is_some_and(|words| words.as_deref() != Some(TURN));
-    if is_news && row::load_open(transaction, mark)?.is_some() {
-        note(transaction, mark, ("freed", None), "nothing holds it any more", now)?;
+    fn free(self, mark: MarkId) -> Wrote {
+        let words: Option<Option<String>> = self
+            .prepare_cached("DELETE FROM hold WHERE mark = ?1 RETURNING words")?
+            .query_row([mark.to_string()], |row| Ok(row.get(0).ok()))
+            .optional()?;
+        // A mark that has ended is not freed.
+        let is_news = words.is_some_and(|words| words.as_deref() != Some(TURN));
+        if is_news && row::load_open(&self, mark)?.is_some() {
+            self.note_hold(mark, ("freed", None), "nothing holds it any more")?;
+        }
+        Ok(())
     }
-    Ok(())
-}
 
-/// A damaged mark has no name; its history goes on.
-fn note(
-    transaction: &Transaction<'_>,
-    mark: MarkId,
-    (event, outcome): (&str, Option<&str>),
-    detail: &str,
-    now: Timestamp,
-) -> Result<(), Fault> {
-    let row = row::load(transaction, mark).ok().flatten();
-    let node = row.as_ref().map(|row| &row.node);
-    let new =
-        NewHistory { at: now, event, mark: Some(mark), node, route: None, outcome, detail, actor: ALERTER };
-    Ok(history::append(transaction, &new)?)
+    /// A damaged mark has no name; its history goes on.
+    fn note_hold(self, mark: MarkId, (event, outcome): (&str, Option<&str>), detail: &str) -> Wrote {
+        let row = row::load(&self, mark).ok().flatten();
+        let node = row.as_ref().map(|row| &row.node);
+        let new = NewHistory {
+            at: self.now,
+            event,
+            mark: Some(mark),
+            node,
+            route: None,
+            outcome,
+            detail,
+            actor: ALERTER,
+        };
+        history::append(&self, &new)
+    }
 }
 
 #[cfg(test)]

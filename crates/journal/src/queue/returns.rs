@@ -1,13 +1,13 @@
 //! Returns, for routes that send them and may have been notified of the failure: the input of the rule in
 //! `marks::returning`, and its result.
 
-use rusqlite::{Transaction, params};
+use rusqlite::params;
 
 use crate::queue::deliveries;
 use crate::queue::delivery_row::{self, COLUMNS};
 use crate::queue::due::{Capacity, DueDelivery, LATER};
 use crate::store::digest::Rows;
-use crate::{Fault, Journal, JournalError, row};
+use crate::{Done, Journal, Writing, Wrote, row};
 use marks::delivery::{Delivery, RETURN, State, TAKEN};
 use marks::id::MarkId;
 use marks::mark::MarkRow;
@@ -45,7 +45,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn over_on(&self, route: &str, since: Timestamp, each: bool) -> Result<Rows<Over>, JournalError> {
+    pub fn over_on(&self, route: &str, since: Timestamp, each: bool) -> Done<Rows<Over>> {
         let none_yet = format!(
             "{OVER} AND ({each} OR NOT {}) AND NOT EXISTS (SELECT 1 FROM delivery r WHERE r.mark = m.id AND r.route = ?1 || '{RETURN}')",
             overtaken("?1")
@@ -74,7 +74,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn dismissed_on(&self, route: &str, at: Timestamp) -> Result<Rows<Delivery>, JournalError> {
+    pub fn dismissed_on(&self, route: &str, at: Timestamp) -> Done<Rows<Delivery>> {
         self.deliveries_that(
             "d.route = ?1 AND d.state = 'dismissed' AND d.ended_at = ?2",
             params![route, at.0],
@@ -92,7 +92,7 @@ impl Journal {
         all: bool,
         (reason, actor): (&str, &str),
         now: Timestamp,
-    ) -> Result<usize, JournalError> {
+    ) -> Done<usize> {
         let condition = format!(
             "{} AND d.mark = ?3 AND {} AND (?4 OR d.state IN ('parked', 'held'))",
             deliveries::NOT_UNDER_WAY,
@@ -102,13 +102,12 @@ impl Journal {
             &condition,
             &[mark.to_string().into(), all.into()],
             now,
-            |delivery, transaction| {
+            |delivery, writing| {
                 deliveries::move_to(delivery, State::Dismissed)?;
                 delivery.ended_at = Some(now);
                 let detail =
                     format!("route {} is not notified of the host's return: {reason}", delivery.route);
-                let key = (delivery.mark, delivery.route.as_str());
-                Ok(deliveries::note_by(transaction, key, now, "dismissed", &detail, actor)?)
+                writing.note_by(delivery, "dismissed", &detail, actor)
             },
         )?;
         let damaged = format!(
@@ -123,7 +122,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn free_returns(&mut self, route: &str, target: &str, now: Timestamp) -> Result<usize, JournalError> {
+    pub fn free_returns(&mut self, route: &str, target: &str, now: Timestamp) -> Done<usize> {
         let held = format!(
             "{} AND d.last_kind = '{OTHER_TARGET}' AND d.route = ?1 || '{RETURN}'",
             deliveries::KEPT_BACK
@@ -137,49 +136,47 @@ impl Journal {
         Ok(freed)
     }
 
-    fn free_return(&mut self, sent: &Delivery, now: Timestamp) -> Result<usize, JournalError> {
+    fn free_return(&mut self, sent: &Delivery, now: Timestamp) -> Done<usize> {
         let condition = format!(
             "{} AND d.last_kind = '{OTHER_TARGET}' AND d.mark = ?3 AND d.route = ?4",
             deliveries::KEPT_BACK
         );
         let given = [sent.mark.to_string().into(), format!("{}{RETURN}", sent.route).into()];
-        self.change_each(&condition, &given, now, |delivery, transaction| {
+        self.change_each(&condition, &given, now, |delivery, writing| {
             deliveries::move_to(delivery, State::Pending)?;
             delivery.next_due = now;
             let detail = "its route leads again to where the host's failure was sent";
-            Ok(deliveries::note(transaction, delivery, now, "freed", detail)?)
+            writing.note(delivery, "freed", detail)
         })
     }
 }
 
-/// The decision on a return whose turn it is.
-pub(crate) fn ruling(
-    transaction: &Transaction<'_>,
-    due: &DueDelivery,
-    capacity: &Capacity,
-    now: Timestamp,
-) -> Result<Ruling, Fault> {
-    let base = due.delivery.route.strip_suffix(RETURN).unwrap_or(&due.delivery.route);
-    let sent = delivery_row::load(transaction, due.mark.id, base)?;
-    let sql = format!(
-        "SELECT {}, (SELECT max(n.made_at) FROM mark n WHERE n.node = m.node AND n.made_at <= ?3) FROM mark m WHERE m.id = ?1",
-        overtaken("?2")
-    );
-    let mut query = transaction.prepare_cached(&sql)?;
-    let given = params![due.mark.id.to_string(), base, now.0];
-    let (is_overtaken, newest): (bool, Option<i64>) =
-        query.query_row(given, |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let is_member = |membership: &Membership| {
-        newest.is_none_or(|newest| membership.at.0 > newest) && membership.members.contains(&due.mark.node)
-    };
-    let given = Return {
-        sent: sent.as_ref(),
-        target: &capacity.target,
-        is_member: capacity.membership.as_deref().is_some_and(is_member),
-        is_overtaken: is_overtaken && !capacity.terms.ends_each,
-        is_released: due.delivery.released_at.is_some(),
-    };
-    Ok(given.ruling())
+impl Writing<'_> {
+    /// The decision on a return whose turn it is.
+    pub(crate) fn ruling(self, due: &DueDelivery, capacity: &Capacity) -> Wrote<Ruling> {
+        let base = due.delivery.route.strip_suffix(RETURN).unwrap_or(&due.delivery.route);
+        let sent = delivery_row::load(&self, due.mark.id, base)?;
+        let sql = format!(
+            "SELECT {}, (SELECT max(n.made_at) FROM mark n WHERE n.node = m.node AND n.made_at <= ?3) FROM mark m WHERE m.id = ?1",
+            overtaken("?2")
+        );
+        let mut query = self.prepare_cached(&sql)?;
+        let given = params![due.mark.id.to_string(), base, self.now.0];
+        let (is_overtaken, newest): (bool, Option<i64>) =
+            query.query_row(given, |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let is_member = |membership: &Membership| {
+            newest.is_none_or(|newest| membership.at.0 > newest)
+                && membership.members.contains(&due.mark.node)
+        };
+        let given = Return {
+            sent: sent.as_ref(),
+            target: &capacity.target,
+            is_member: capacity.membership.as_deref().is_some_and(is_member),
+            is_overtaken: is_overtaken && !capacity.terms.ends_each,
+            is_released: due.delivery.released_at.is_some(),
+        };
+        Ok(given.ruling())
+    }
 }
 
 /// Why a return is held.

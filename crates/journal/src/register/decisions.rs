@@ -8,9 +8,9 @@ use rusqlite::{OptionalExtension, Params, Row, Transaction, params};
 
 use crate::history::{self, ALERTER, NewHistory};
 use crate::register::entries::CURRENT;
-use crate::row::{self, note, prove};
+use crate::row;
 use crate::store::digest::{Checked, Rows, checked, of_row, raw_text, text, with_digest};
-use crate::{Fault, Journal, JournalError};
+use crate::{Done, Journal, Writing, Wrote};
 use marks::id::{MarkId, NoteId};
 use marks::mark::{MarkRow, Proof};
 use marks::register::{About, Decision, Ending, Scope};
@@ -40,7 +40,7 @@ impl Journal {
         reason: &str,
         actor: &str,
         now: Timestamp,
-    ) -> Result<Option<Decision>, JournalError> {
+    ) -> Done<Option<Decision>> {
         let decision = Decision {
             id: NoteId::generate(),
             about: About::Release(mark),
@@ -56,14 +56,14 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn decide(&mut self, decision: &Decision) -> Result<bool, JournalError> {
-        self.write(|transaction| match decision.about {
-            About::Release(mark) => release(transaction, mark, decision),
+    pub fn decide(&mut self, decision: &Decision) -> Done<bool> {
+        self.write_at(decision.at, |writing| match decision.about {
+            About::Release(mark) => writing.release(mark, decision),
             _ => {
-                let is_new = insert(transaction, decision, decision.at)?;
+                let is_new = writing.insert_decision(decision)?;
                 if is_new {
                     let (event, sentence) = beginning(decision);
-                    append(transaction, decision, event, (&sentence, &decision.actor), decision.at)?;
+                    writing.note_decision(decision, event, &sentence, &decision.actor)?;
                 }
                 Ok(is_new)
             }
@@ -74,16 +74,16 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn end_decision(&mut self, ending: &Ending) -> Result<bool, JournalError> {
+    pub fn end_decision(&mut self, ending: &Ending) -> Done<bool> {
         let condition = format!("{IN_FORCE} AND p.id = ?2");
         let found = self.decisions_that(&condition, params![ending.at.0, ending.id.to_string()])?;
         let Some(decision) = found.sound.first() else { return Ok(false) };
-        self.write(|transaction| {
-            if !insert_ending(transaction, ending)? {
+        self.write_at(ending.at, |writing| {
+            if !insert_ending(&writing, ending)? {
                 return Ok(false);
             }
             let (event, sentence) = end(decision, ending);
-            append(transaction, decision, event, (&sentence, &ending.actor), ending.at)?;
+            writing.note_decision(decision, event, &sentence, &ending.actor)?;
             Ok(true)
         })
     }
@@ -95,37 +95,32 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn adopt_decision(
-        &mut self,
-        decision: &Decision,
-        is_sealed: bool,
-        now: Timestamp,
-    ) -> Result<bool, JournalError> {
+    pub fn adopt_decision(&mut self, decision: &Decision, is_sealed: bool, now: Timestamp) -> Done<bool> {
         if !self.decisions_that("p.id = ?1", [decision.id.to_string()])?.sound.is_empty() {
             return Ok(false);
         }
         if let (About::Release(mark), true) = (&decision.about, is_sealed) {
             self.released_elsewhere(*mark, decision.at, now)?;
         }
-        self.write(|transaction| match decision.about {
+        self.write_at(now, |writing| match decision.about {
             About::Release(mark) => {
-                let Some(row) = row::load(transaction, mark)? else { return Ok(false) };
-                let is_new = insert(transaction, decision, now)?;
+                let Some(row) = row::load(&writing, mark)? else { return Ok(false) };
+                let is_new = writing.insert_decision(decision)?;
                 if is_new {
                     let (actor, node) = (&decision.actor, &row.node);
                     let detail = format!("{actor} released {node} on another controller (from the register)");
-                    note(transaction, &row, now, "read", &detail, ALERTER)?;
+                    writing.note_mark(&row, "read", &detail, ALERTER)?;
                 }
                 Ok(is_new)
             }
             _ => {
-                let is_new = insert(transaction, decision, now)?;
+                let is_new = writing.insert_decision(decision)?;
                 if is_new {
                     let (event, sentence) = beginning(decision);
                     let sentence = elsewhere(&decision.actor, &sentence);
-                    append(transaction, decision, event, (&sentence, ALERTER), now)?;
-                    if let Some(ending) = load_ending(transaction, decision.id)? {
-                        append_end(transaction, decision, &ending, now)?;
+                    writing.note_decision(decision, event, &sentence, ALERTER)?;
+                    if let Some(ending) = load_ending(&writing, decision.id)? {
+                        writing.note_end(decision, &ending)?;
                     }
                 }
                 Ok(is_new)
@@ -138,15 +133,15 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn adopt_ending(&mut self, ending: &Ending, now: Timestamp) -> Result<bool, JournalError> {
+    pub fn adopt_ending(&mut self, ending: &Ending, now: Timestamp) -> Done<bool> {
         if !self.endings_that("e.decision = ?1", [ending.id.to_string()])?.sound.is_empty() {
             return Ok(false);
         }
         let known = self.decisions_that("p.id = ?1", [ending.id.to_string()])?.sound;
-        self.write(|transaction| {
-            let is_new = insert_ending(transaction, ending)?;
+        self.write_at(now, |writing| {
+            let is_new = insert_ending(&writing, ending)?;
             if let (true, Some(decision)) = (is_new, known.first()) {
-                append_end(transaction, decision, ending, now)?;
+                writing.note_end(decision, ending)?;
             }
             Ok(is_new)
         })
@@ -154,7 +149,7 @@ impl Journal {
 
     /// The decisions about one mark, oldest first.
     #[cfg(test)]
-    fn decisions_of(&self, mark: MarkId) -> Result<Rows<Decision>, JournalError> {
+    fn decisions_of(&self, mark: MarkId) -> Done<Rows<Decision>> {
         self.decisions_that("p.mark = ?1", [mark.to_string()])
     }
 
@@ -163,7 +158,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn decisions_in_force(&self, now: Timestamp) -> Result<Rows<Decision>, JournalError> {
+    pub fn decisions_in_force(&self, now: Timestamp) -> Done<Rows<Decision>> {
         let condition =
             format!("({IN_FORCE}) OR (p.mark IS NULL AND p.kind = 'release-group' AND p.at >= ?2)");
         let sql = format!("SELECT {COLUMNS} FROM decision p WHERE {condition} ORDER BY p.at, p.id");
@@ -176,7 +171,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn mind_the_clock(&mut self, boot: &Boot, now: Timestamp) -> Result<(), JournalError> {
+    pub fn mind_the_clock(&mut self, boot: &Boot, now: Timestamp) -> Done {
         let known = self.boot()?;
         let set = known.as_ref().and_then(|known| boot.set_since(known));
         let by = match set {
@@ -201,12 +196,12 @@ impl Journal {
     }
 
     /// The milliseconds since the history last grew.
-    fn was_off(&self, now: Timestamp) -> Result<i64, JournalError> {
+    fn was_off(&self, now: Timestamp) -> Done<i64> {
         Ok(self.newest_at()?.map_or(0, |last| now.0.saturating_sub(last.0)))
     }
 
     /// What was noted last; a damaged row counts as none.
-    fn boot(&self) -> Result<Option<Boot>, JournalError> {
+    fn boot(&self) -> Done<Option<Boot>> {
         let read = |row: &Row<'_>| {
             let boot = Boot { id: row.get(0)?, began: Timestamp(row.get(1)?) };
             Ok(checked(row, ("boot", 2), Some(boot), columns_of_boot).ok())
@@ -215,7 +210,7 @@ impl Journal {
         Ok(self.sqlite(read.optional())?.flatten())
     }
 
-    fn ends_that_move(&self, set: i64, now: Timestamp) -> Result<Vec<Kept>, JournalError> {
+    fn ends_that_move(&self, set: i64, now: Timestamp) -> Done<Vec<Kept>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM decision p WHERE p.here > ?1 AND NOT EXISTS (SELECT 1 FROM ending e WHERE e.decision = p.id)"
         );
@@ -228,7 +223,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn has_ended(&self, decision: NoteId) -> Result<bool, JournalError> {
+    pub fn has_ended(&self, decision: NoteId) -> Done<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM ending WHERE decision = ?1)";
         self.sqlite(self.connection.query_row(sql, [decision.to_string()], |row| row.get(0)))
     }
@@ -237,7 +232,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read; damaged rows are left out.
-    pub fn released_marks(&self) -> Result<HashSet<MarkId>, JournalError> {
+    pub fn released_marks(&self) -> Done<HashSet<MarkId>> {
         let condition = "p.mark IS NOT NULL AND p.mark IN (SELECT m.id FROM mark m WHERE m.id = p.mark AND m.settlement IS NULL)";
         let found = self.decisions_that(condition, [])?.sound;
         Ok(found.iter().filter_map(|decision| decision.about.mark()).collect())
@@ -247,13 +242,13 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn decisions_version(&self) -> Result<i64, JournalError> {
+    pub fn decisions_version(&self) -> Done<i64> {
         let sql = "SELECT coalesce(sum(seq), 0) FROM sqlite_sequence WHERE name IN ('decision', 'ending')";
         self.sqlite(self.connection.query_row(sql, [], |row| row.get(0)))
     }
 
     /// The decisions that should be in the register: while in effect, or while the mark is open, and from `since` on.
-    pub(crate) fn current_decisions(&self, since: Timestamp) -> Result<Vec<Decision>, JournalError> {
+    pub(crate) fn current_decisions(&self, since: Timestamp) -> Done<Vec<Decision>> {
         let end = "coalesce((SELECT e.at FROM ending e WHERE e.decision = p.id), p.here,
              CASE p.kind WHEN 'release-group' THEN p.at END, ?1)";
         let condition = format!(
@@ -263,60 +258,87 @@ impl Journal {
     }
 
     /// The ends of `since` or later.
-    pub(crate) fn current_endings(&self, since: Timestamp) -> Result<Vec<Ending>, JournalError> {
+    pub(crate) fn current_endings(&self, since: Timestamp) -> Done<Vec<Ending>> {
         Ok(self.endings_that("e.at >= ?1", [since.0])?.sound)
     }
 
     /// The decisions `p` that meet a condition in SQL, oldest first.
-    fn decisions_that(
-        &self,
-        condition: &str,
-        parameters: impl Params,
-    ) -> Result<Rows<Decision>, JournalError> {
+    fn decisions_that(&self, condition: &str, parameters: impl Params) -> Done<Rows<Decision>> {
         let sql = format!("SELECT {COLUMNS} FROM decision p WHERE {condition} ORDER BY p.at, p.id");
         self.rows(&sql, parameters, decode)
     }
 
     /// The ends `e` that meet a condition in SQL, oldest first.
-    fn endings_that(&self, condition: &str, parameters: impl Params) -> Result<Rows<Ending>, JournalError> {
+    fn endings_that(&self, condition: &str, parameters: impl Params) -> Done<Rows<Ending>> {
         let sql = format!("SELECT {ENDING} FROM ending e WHERE {condition} ORDER BY e.at, e.decision");
         self.rows(&sql, parameters, decode_ending)
     }
 }
 
-fn release(transaction: &Transaction<'_>, mark: MarkId, decision: &Decision) -> Result<bool, Fault> {
-    let Some(row) = row::load_open(transaction, mark)? else { return Ok(false) };
-    let is_doubtful = row.standing.doubt().is_some();
-    if !is_doubtful && is_released(transaction, mark)? {
-        return Ok(false);
+impl Writing<'_> {
+    fn release(self, mark: MarkId, decision: &Decision) -> Wrote<bool> {
+        let Some(row) = row::load_open(&self, mark)? else { return Ok(false) };
+        let is_doubtful = row.standing.doubt().is_some();
+        if !is_doubtful && is_released(&self, mark)? {
+            return Ok(false);
+        }
+        self.insert_decision(decision)?;
+        if is_doubtful { self.vouch(row, decision) } else { self.let_go(&row, decision) }?;
+        Ok(true)
     }
-    insert(transaction, decision, decision.at)?;
-    if is_doubtful { vouch(transaction, row, decision) } else { let_go(transaction, &row, decision) }?;
-    Ok(true)
+
+    fn vouch(self, row: MarkRow, decision: &Decision) -> Wrote {
+        let (node, hold) = (&row.node, row.standing.as_str());
+        let detail = format!("{node} was held ({hold}) and is released: {}", decision.reason);
+        self.prove(row, Proof::Operator, ("released", &detail, &decision.actor))
+    }
+
+    fn let_go(self, row: &MarkRow, decision: &Decision) -> Wrote {
+        let (node, reason) = (&row.node, &decision.reason);
+        // A release does not say what a mark lacks: without that nothing can be sent.
+        let detail = match row.lacks().next() {
+            None => format!("{node} is released: {reason}"),
+            Some(lack) => {
+                let (until, word) = (lack.ends_when(), lack.as_str());
+                format!("{node} is released, but stays held until {until} ({word}): {reason}")
+            }
+        };
+        self.note_mark(row, "released", &detail, &decision.actor)
+    }
+
+    fn note_end(self, decision: &Decision, ending: &Ending) -> Wrote {
+        let (event, sentence) = end(decision, ending);
+        self.note_decision(decision, event, &elsewhere(&ending.actor, &sentence), ALERTER)
+    }
+
+    /// For a host, the row belongs to its history.
+    fn note_decision(self, decision: &Decision, event: &str, detail: &str, actor: &str) -> Wrote {
+        let scope = decision.about.scope();
+        let node = scope.as_ref().and_then(Scope::host);
+        history::append(&self, &NewHistory { node, ..NewHistory::new(self.now, event, detail, actor) })
+    }
+
+    /// Returns whether it is new; it lasts from then on by this controller's clock. A damaged row under its id is replaced.
+    fn insert_decision(self, decision: &Decision) -> Wrote<bool> {
+        let sql = format!("SELECT {COLUMNS} FROM decision p WHERE p.id = ?1");
+        let mut statement = self.prepare_cached(&sql)?;
+        let known =
+            statement.query_row([decision.id.to_string()], |row| Ok(decode(row).is_ok())).optional()?;
+        if known == Some(true) {
+            return Ok(false);
+        }
+        let sql =
+            "INSERT OR REPLACE INTO decision (id, kind, mark, scope, until, at, actor, reason, here, digest)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+        let kept = Kept::since(decision.clone(), self.now);
+        self.prepare_cached(sql)?.execute(with_digest("decision", columns(&kept)))?;
+        Ok(true)
+    }
 }
 
 fn is_released(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM decision WHERE mark = ?1)";
     transaction.prepare_cached(sql)?.query_row([mark.to_string()], |row| row.get(0))
-}
-
-fn vouch(transaction: &Transaction<'_>, row: MarkRow, decision: &Decision) -> Result<(), Fault> {
-    let (node, hold) = (&row.node, row.standing.as_str());
-    let detail = format!("{node} was held ({hold}) and is released: {}", decision.reason);
-    prove(transaction, row, Proof::Operator, ("released", &detail, &decision.actor), decision.at)
-}
-
-fn let_go(transaction: &Transaction<'_>, row: &MarkRow, decision: &Decision) -> Result<(), Fault> {
-    let (node, reason) = (&row.node, &decision.reason);
-    // A release does not say what a mark lacks: without that nothing can be sent.
-    let detail = match row.lacks().next() {
-        None => format!("{node} is released: {reason}"),
-        Some(lack) => {
-            let (until, word) = (lack.ends_when(), lack.as_str());
-            format!("{node} is released, but stays held until {until} ({word}): {reason}")
-        }
-    };
-    Ok(note(transaction, row, decision.at, "released", &detail, &decision.actor)?)
 }
 
 /// The word and the sentence of the history for decisions about groups and hosts.
@@ -346,45 +368,6 @@ fn end(decision: &Decision, ending: &Ending) -> (&'static str, String) {
 
 fn elsewhere(actor: &str, sentence: &str) -> String {
     format!("{actor} decided on another controller (from the register): {sentence}")
-}
-
-fn append_end(
-    transaction: &Transaction<'_>,
-    decision: &Decision,
-    ending: &Ending,
-    now: Timestamp,
-) -> rusqlite::Result<()> {
-    let (event, sentence) = end(decision, ending);
-    append(transaction, decision, event, (&elsewhere(&ending.actor, &sentence), ALERTER), now)
-}
-
-/// For a host, the row belongs to its history.
-fn append(
-    transaction: &Transaction<'_>,
-    decision: &Decision,
-    event: &str,
-    (detail, actor): (&str, &str),
-    at: Timestamp,
-) -> rusqlite::Result<()> {
-    let scope = decision.about.scope();
-    let node = scope.as_ref().and_then(Scope::host);
-    history::append(transaction, &NewHistory { node, ..NewHistory::new(at, event, detail, actor) })
-}
-
-/// Returns whether it is new; it lasts from then on by this controller's clock. A damaged row under its id is replaced.
-fn insert(transaction: &Transaction<'_>, decision: &Decision, from: Timestamp) -> rusqlite::Result<bool> {
-    let sql = format!("SELECT {COLUMNS} FROM decision p WHERE p.id = ?1");
-    let mut statement = transaction.prepare_cached(&sql)?;
-    let known = statement.query_row([decision.id.to_string()], |row| Ok(decode(row).is_ok())).optional()?;
-    if known == Some(true) {
-        return Ok(false);
-    }
-    let sql =
-        "INSERT OR REPLACE INTO decision (id, kind, mark, scope, until, at, actor, reason, here, digest)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-    let kept = Kept::since(decision.clone(), from);
-    transaction.prepare_cached(sql)?.execute(with_digest("decision", columns(&kept)))?;
-    Ok(true)
 }
 
 /// The same for an end.
@@ -587,7 +570,7 @@ mod tests {
         assert!(!there.adopt_decision(&decision, true, NOW).unwrap(), "its mark is not here yet");
         let same = samples::mark(&here.fencings_of(mark).unwrap().sound[0]);
         let same = MarkRow { standing: HELD, ..same };
-        there.make_mark(&same, crate::Taken::Register, &[], NOW).unwrap();
+        there.make_mark(&same, crate::Taken::Register, &[], None, NOW).unwrap();
         assert!(there.adopt_decision(&decision, true, NOW).unwrap());
         assert!(!there.adopt_decision(&decision, true, NOW).unwrap());
         assert_eq!(standing(&there, mark), HELD);

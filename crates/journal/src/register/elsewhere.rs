@@ -1,8 +1,8 @@
 //! What alerters on other controllers did, from the register: a mark that they sent is not sent again here.
 
 use crate::history::ALERTER;
-use crate::queue::{deliveries, delivery_row, endings};
-use crate::{Journal, JournalError, row};
+use crate::queue::{deliveries, delivery_row};
+use crate::{Done, Journal, row};
 use marks::delivery::{Attempt, State};
 use marks::mark::Settlement;
 use marks::register::{Acknowledgement, Settled};
@@ -20,10 +20,10 @@ impl Journal {
         entry: &Acknowledgement,
         is_settled: bool,
         now: Timestamp,
-    ) -> Result<bool, JournalError> {
-        self.write(|transaction| {
+    ) -> Done<bool> {
+        self.write_at(now, |writing| {
             // A damaged row does not count here: it stays quarantined.
-            let found = delivery_row::load(transaction, entry.mark, &entry.route)?;
+            let found = delivery_row::load(&writing, entry.mark, &entry.route)?;
             let may_end = |state: State| state.may_end_elsewhere(State::Acknowledged);
             let Some(mut delivery) = found.filter(|delivery| may_end(delivery.state)) else {
                 return Ok(false);
@@ -32,10 +32,10 @@ impl Journal {
                 format!("the alerter on {1} sent it to route {0}, which acknowledged", entry.route, entry.by);
             let (at, kind) = (entry.at, "acknowledged-elsewhere");
             delivery.last = Some(Attempt { at, kind: kind.to_owned(), detail: detail.clone() });
-            deliveries::finish_elsewhere(transaction, &mut delivery, State::Acknowledged, at)?;
-            deliveries::note(transaction, &delivery, now, kind, &detail)?;
+            deliveries::finish_elsewhere(&writing, &mut delivery, State::Acknowledged, at)?;
+            writing.note(&delivery, kind, &detail)?;
             if !is_settled {
-                endings::settle_if_done(transaction, &delivery, now)?;
+                writing.settle_if_done(&delivery)?;
             }
             Ok(true)
         })
@@ -46,23 +46,23 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn settled_elsewhere(&mut self, entry: &Settled, now: Timestamp) -> Result<bool, JournalError> {
+    pub fn settled_elsewhere(&mut self, entry: &Settled, now: Timestamp) -> Done<bool> {
         // A clock that is ahead must not make it later than what happens here from now on.
         let at = entry.at.min(now);
-        self.write(|transaction| {
-            let Some(row) = row::load_open(transaction, entry.mark)? else { return Ok(false) };
+        self.write_at(now, |writing| {
+            let Some(row) = row::load_open(&writing, entry.mark)? else { return Ok(false) };
             let is_dismissed = entry.how == Settlement::Dismissed;
-            for mut delivery in deliveries::load_open(transaction, entry.mark)? {
+            for mut delivery in deliveries::load_open(&writing, entry.mark)? {
                 let end = State::at_the_end(entry.how, delivery.has_to());
-                deliveries::finish_elsewhere(transaction, &mut delivery, end, at)?;
+                deliveries::finish_elsewhere(&writing, &mut delivery, end, at)?;
             }
             if is_dismissed {
-                deliveries::dismiss_damaged(transaction, entry.mark)?;
+                deliveries::dismiss_damaged(&writing, entry.mark)?;
             }
             let how = entry.how.as_str();
             let detail = format!("the alerter on {1} ended {0} as {how}", row.node, entry.by);
             let history = ("settled-elsewhere", &*detail, ALERTER);
-            endings::end(transaction, row, (entry.how, at), history, now)?;
+            writing.end(row, (entry.how, at), history)?;
             Ok(true)
         })
     }

@@ -1,7 +1,7 @@
 //! The journal's entries for the register.
 
 use crate::queue::deliveries::IS_RETURN;
-use crate::{Journal, JournalError, KeptSighting};
+use crate::{Done, Journal, KeptSighting};
 use marks::delivery::{Delivery, State, TAKEN};
 use marks::fencing::Fencing;
 use marks::mark::{Doubt, MarkRow, Source};
@@ -22,7 +22,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read; damaged rows are left out.
-    pub fn entries(&self, since: Timestamp, by: &str) -> Result<Vec<Entry>, JournalError> {
+    pub fn entries(&self, since: Timestamp, by: &str) -> Done<Vec<Entry>> {
         let marks = self.marks_that(CURRENT, [since.0])?.sound;
         let (open, ended): (Vec<&MarkRow>, Vec<&MarkRow>) =
             marks.iter().partition(|row| row.settled.is_none());
@@ -50,7 +50,7 @@ impl Journal {
 
     /// Those that are not decided yet, or belong to an open mark; but not if it may have been sent already: alone, they
     /// would make others send it again.
-    fn open_fencings(&self) -> Result<Vec<Fencing>, JournalError> {
+    fn open_fencings(&self) -> Done<Vec<Fencing>> {
         let open = "m.settlement IS NULL AND m.standing NOT IN ('outcome-unknown', 'fenced-again')";
         let condition = format!(
             "NOT EXISTS (SELECT 1 {FOLDED}) OR EXISTS (SELECT 1 {FOLDED} AND m.id IS NOT NULL AND {open})"
@@ -59,7 +59,7 @@ impl Journal {
     }
 
     /// A fencing that another controller wrote again stays marked so: the next reader must not take it for an unsent one.
-    fn fencing_entry(&self, fencing: Fencing) -> Result<Entry, JournalError> {
+    fn fencing_entry(&self, fencing: Fencing) -> Done<Entry> {
         let again = Key::Again(fencing.id).to_string();
         for register in Register::KEPT {
             if self.is_imported(fencing.id)? && self.is_published(register, &again)? {
@@ -69,13 +69,13 @@ impl Journal {
         Ok(Entry::Fencing(fencing))
     }
 
-    fn ended_fencings(&self, since: Timestamp) -> Result<Vec<Fencing>, JournalError> {
+    fn ended_fencings(&self, since: Timestamp) -> Done<Vec<Fencing>> {
         let condition = format!("EXISTS (SELECT 1 {FOLDED} AND m.settlement IS NOT NULL AND {CURRENT})");
         Ok(self.fencings_that(&condition, [since.0])?.sound)
     }
 
     /// Which operations and fencings belong to which outage, but for those whose id is the mark's own. A return erases `node_fenced`.
-    fn current_operations(&self, since: Timestamp, by: &str) -> Result<Vec<Operation>, JournalError> {
+    fn current_operations(&self, since: Timestamp, by: &str) -> Done<Vec<Operation>> {
         let condition = format!(
             "EXISTS (SELECT 1 FROM mark m WHERE m.id = s.mark AND {CURRENT}
                AND (s.witness = 'alert' OR s.witness = 'node-fenced' AND m.returned_at IS NULL))"
@@ -90,7 +90,7 @@ impl Journal {
         Ok(all)
     }
 
-    fn current_deliveries(&self, since: Timestamp) -> Result<Vec<Delivery>, JournalError> {
+    fn current_deliveries(&self, since: Timestamp) -> Done<Vec<Delivery>> {
         let condition = format!(
             "(d.state = 'acknowledged' OR d.state = 'dismissed' AND {IS_RETURN}) AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND {CURRENT})"
         );
@@ -181,7 +181,7 @@ mod tests {
             standing,
             ..samples::mark(&samples::fencing("compute1", BEFORE))
         };
-        journal.make_mark(&asked, Taken::Register, &[], NOW).unwrap();
+        journal.make_mark(&asked, Taken::Register, &[], None, NOW).unwrap();
         journal.dismiss(asked.id, "it was reported", "alice", NOW).unwrap();
         let days = NOW + Duration::from_secs(3650 * 86_400);
         assert_eq!(keys(&journal, days), [format!("s.{}", asked.id), format!("m.{}", asked.id)]);
@@ -269,7 +269,7 @@ mod tests {
         let first = fencing("compute2");
         journal.append_fencing(&first).unwrap();
         let nameless = MarkRow { fqdn: None, ..samples::mark(&first) };
-        journal.make_mark(&nameless, Taken::Fencing(&first), &[], NOW).unwrap();
+        journal.make_mark(&nameless, Taken::Fencing(&first), &[], None, NOW).unwrap();
         let mut wanted = vec![format!("f.{doubtful}"), format!("f.{}", first.id)];
         wanted.sort();
         let mut found = keys(&journal, NOW);

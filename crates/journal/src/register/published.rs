@@ -3,7 +3,7 @@
 use rusqlite::params;
 
 use crate::store::digest::Rows;
-use crate::{Agent, JournalError};
+use crate::{Agent, Done};
 use marks::fencing::Fencing;
 use marks::register::Register;
 use marks::time::Timestamp;
@@ -15,7 +15,7 @@ impl Agent {
     ///
     /// # Errors
     /// As any read.
-    pub fn unpublished(&self, since: Timestamp) -> Result<Rows<Fencing>, JournalError> {
+    pub fn unpublished(&self, since: Timestamp) -> Done<Rows<Fencing>> {
         let condition = "f.asked_at >= ?1 AND NOT EXISTS (SELECT 1 FROM imported i WHERE i.fencing = f.id)
              AND NOT EXISTS (SELECT 1 FROM published p WHERE p.entry = 'f.' || f.id
                AND p.digest = published_digest(p.entry, p.register))
@@ -29,7 +29,7 @@ impl Agent {
     ///
     /// # Errors
     /// As any read.
-    pub fn unsettled(&self, register: Register, since: Timestamp) -> Result<Rows<Fencing>, JournalError> {
+    pub fn unsettled(&self, register: Register, since: Timestamp) -> Done<Rows<Fencing>> {
         let stood = "SELECT 1 FROM published p WHERE p.register = ?2 AND p.digest = published_digest(p.entry, p.register)";
         let condition = format!(
             "f.asked_at >= ?1 AND NOT EXISTS (SELECT 1 FROM imported i WHERE i.fencing = f.id)
@@ -45,7 +45,7 @@ impl Agent {
     ///
     /// # Errors
     /// As any read.
-    pub fn is_published(&self, register: Register, key: &str) -> Result<bool, JournalError> {
+    pub fn is_published(&self, register: Register, key: &str) -> Done<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM published
              WHERE entry = ?1 AND register = ?2 AND digest = published_digest(entry, register))";
         self.sqlite(self.connection.query_row(sql, params![key, register.as_str()], |row| row.get(0)))
@@ -55,7 +55,7 @@ impl Agent {
     ///
     /// # Errors
     /// As any write. Nothing is lost then: they are published again.
-    pub fn note_published(&mut self, register: Register, keys: &[String]) -> Result<(), JournalError> {
+    pub fn note_published(&mut self, register: Register, keys: &[String]) -> Done {
         self.write(|transaction| {
             let mut note = transaction.prepare_cached(
                 "INSERT OR REPLACE INTO published (entry, register, digest)

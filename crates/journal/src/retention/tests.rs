@@ -114,7 +114,7 @@ fn what_is_open_young_or_needed_stays() {
         }),
         ("it came back yesterday", |_, home, mark| {
             let mut journal = home.open(Role::Alerter);
-            let write = |transaction: &Transaction<'_>| -> Result<(), Fault> {
+            let write = |transaction: &Transaction<'_>| -> Wrote {
                 let row = row::load(transaction, mark)?.unwrap();
                 Ok(row::update(transaction, &MarkRow { returned_at: Some(LATE - DAY), ..row })?)
             };
@@ -122,7 +122,7 @@ fn what_is_open_young_or_needed_stays() {
         }),
         ("its host was never seen to be back", |_, home, mark| {
             let mut journal = home.open(Role::Alerter);
-            let write = |transaction: &Transaction<'_>| -> Result<(), Fault> {
+            let write = |transaction: &Transaction<'_>| -> Wrote {
                 let row = row::load(transaction, mark)?.unwrap();
                 Ok(row::update(transaction, &MarkRow { returned_at: None, ..row })?)
             };

@@ -84,6 +84,12 @@ pub struct Rows<T> {
     pub damaged: Vec<Damage>,
 }
 
+impl<T> Default for Rows<T> {
+    fn default() -> Self {
+        Self { sound: Vec::new(), damaged: Vec::new() }
+    }
+}
+
 impl<T> Rows<T> {
     /// How many were read, sound or damaged.
     pub fn count(&self) -> usize {

@@ -10,8 +10,8 @@ use std::{fmt, process, thread};
 use nix::fcntl::{Flock, FlockArg};
 use nix::libc::O_NOFOLLOW;
 
-use crate::JournalError;
 use crate::store::place::Place;
+use crate::{Done, JournalError};
 
 /// A killed daemon's programs end within moments; they are awaited this long.
 const LEFT_BEHIND: Duration = Duration::from_secs(5);
@@ -31,7 +31,7 @@ impl Lock {
     ///
     /// # Errors
     /// `Locked` names the holder.
-    pub fn take(journal: &Path) -> Result<Self, JournalError> {
+    pub fn take(journal: &Path) -> Done<Self> {
         let place = Place::check(journal)?;
         let path = place.beside(".lock");
         let end = Instant::now() + LEFT_BEHIND;
@@ -72,7 +72,7 @@ impl Lock {
     ///
     /// # Errors
     /// The place is not safe, or the lock file cannot be read.
-    pub fn holder(journal: &Path) -> Result<Option<Holder>, JournalError> {
+    pub fn holder(journal: &Path) -> Done<Option<Holder>> {
         let path = Place::check(journal)?.beside(".lock");
         match fs::read_to_string(&path) {
             Ok(line) => Ok(Holder::parse(&line).filter(Holder::is_alive)),
@@ -89,7 +89,7 @@ impl Drop for Lock {
     }
 }
 
-fn open(path: &Path) -> Result<File, JournalError> {
+fn open(path: &Path) -> Done<File> {
     let opened = File::options()
         .read(true)
         .write(true)

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use nix::libc::O_TMPFILE;
 use nix::unistd::geteuid;
 
-use crate::JournalError;
+use crate::{Done, JournalError};
 
 const DIRECTORY_MODE: u32 = 0o711;
 const FILE_MODE: u32 = 0o600;
@@ -31,7 +31,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// Checks what is there; nothing is opened or created.
-    pub(crate) fn check(path: &Path) -> Result<Self, JournalError> {
+    pub(crate) fn check(path: &Path) -> Done<Self> {
         let place = Self::resolve(path)?;
         let ancestors = place.directory.ancestors().skip(1);
         for ancestor in ancestors.filter(|a| !a.as_os_str().is_empty()) {
@@ -56,7 +56,7 @@ impl Place {
 
     /// Whether there is room for what a start writes. It is tried with a file without a name; another fault than no room is no
     /// matter of this.
-    pub(crate) fn check_room(&self) -> Result<(), JournalError> {
+    pub(crate) fn check_room(&self) -> Done {
         let nameless =
             File::options().write(true).custom_flags(O_TMPFILE).mode(FILE_MODE).open(self.nearest());
         let written = nameless.and_then(|mut file| file.write_all(&[0; START]));
@@ -73,7 +73,7 @@ impl Place {
     }
 
     /// Creates a missing directory so that its entry survives a power cut.
-    pub(crate) fn make_directory(&self) -> Result<(), JournalError> {
+    pub(crate) fn make_directory(&self) -> Done {
         let directory = &self.directory;
         match fs::DirBuilder::new().mode(DIRECTORY_MODE).create(directory) {
             Ok(()) => {}
@@ -86,20 +86,20 @@ impl Place {
     }
 
     /// Creates an empty file with the right mode under a unique name.
-    pub(crate) fn make_file(file: &Path) -> Result<(), JournalError> {
+    pub(crate) fn make_file(file: &Path) -> Done {
         let made = File::options().write(true).create_new(true).mode(FILE_MODE).open(file);
         made.map(drop).map_err(|e| JournalError::io(file, e))
     }
 
     /// Opens the directory for a later sync: a handle reports faults since it was opened, and a fault that another handle
     /// has reported already is not reported to a new one.
-    pub(crate) fn handle(&self) -> Result<File, JournalError> {
+    pub(crate) fn handle(&self) -> Done<File> {
         File::open(&self.directory).map_err(|e| JournalError::io(&self.directory, e))
     }
 
     /// Syncs the directory, so that the names in it survive a power cut. SQLite does not do it: it would report success
     /// even when that sync fails (`.cargo/config.toml`).
-    pub(crate) fn sync(&self, handle: &File) -> Result<(), JournalError> {
+    pub(crate) fn sync(&self, handle: &File) -> Done {
         handle.sync_all().map_err(|e| JournalError::io(&self.directory, e))
     }
 
@@ -116,7 +116,7 @@ impl Place {
     }
 
     /// Resolves symlinks among the ancestors once, so that the checks and SQLite use the same place.
-    fn resolve(path: &Path) -> Result<Self, JournalError> {
+    fn resolve(path: &Path) -> Done<Self> {
         let invalid = || {
             JournalError::io(
                 path,
@@ -133,7 +133,7 @@ impl Place {
     }
 }
 
-fn lstat(path: &Path) -> Result<Option<Metadata>, JournalError> {
+fn lstat(path: &Path) -> Done<Option<Metadata>> {
     match fs::symlink_metadata(path) {
         Ok(found) => Ok(still_there(found)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -155,20 +155,20 @@ fn insecure(path: &Path, found: &Metadata, wanted: u32) -> JournalError {
 }
 
 /// An ancestor may be writable by others only if it is sticky, as `/tmp` is: nobody can replace our directory there.
-fn check_ancestor(path: &Path) -> Result<(), JournalError> {
+fn check_ancestor(path: &Path) -> Done {
     let found = fs::symlink_metadata(path).map_err(|e| JournalError::io(path, e))?;
     let open = found.mode() & WRITABLE_BY_OTHERS != 0 && found.mode() & STICKY == 0;
     if open || !owned_by_us(&found) { Err(insecure(path, &found, 0o755)) } else { Ok(()) }
 }
 
-fn check_directory(path: &Path, found: &Metadata) -> Result<(), JournalError> {
+fn check_directory(path: &Path, found: &Metadata) -> Done {
     if !found.is_dir() {
         return Err(JournalError::NotPlain { path: path.to_owned(), what: "directory" });
     }
     check_owner_and_mode(path, found, DIRECTORY_MODE)
 }
 
-fn check_file(path: &Path, found: &Metadata) -> Result<(), JournalError> {
+fn check_file(path: &Path, found: &Metadata) -> Done {
     // A hard link would be a second name outside of the checked directory.
     if !found.is_file() || found.nlink() != 1 {
         return Err(JournalError::NotPlain { path: path.to_owned(), what: "file" });
@@ -176,12 +176,12 @@ fn check_file(path: &Path, found: &Metadata) -> Result<(), JournalError> {
     check_owner_and_mode(path, found, FILE_MODE)
 }
 
-fn check_owner_and_mode(path: &Path, found: &Metadata, wanted: u32) -> Result<(), JournalError> {
+fn check_owner_and_mode(path: &Path, found: &Metadata, wanted: u32) -> Done {
     let open = found.mode() & WRITABLE_BY_OTHERS != 0;
     if open || !owned_by_us(found) { Err(insecure(path, found, wanted)) } else { Ok(()) }
 }
 
-fn sync_directory(directory: &Path) -> Result<(), JournalError> {
+fn sync_directory(directory: &Path) -> Done {
     let synced = File::open(directory).and_then(|handle| handle.sync_all());
     synced.map_err(|e| JournalError::io(directory, e))
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, Transaction};
 
-use crate::JournalError;
+use crate::{Done, JournalError};
 
 /// "NHA1" in the header of every journal.
 pub(crate) const APPLICATION_ID: i64 = 0x4e48_4131;
@@ -210,7 +210,7 @@ pub(crate) fn create(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
 }
 
 /// Refuses a database that is not exactly ours.
-pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), JournalError> {
+pub(crate) fn check(connection: &Connection, path: &Path) -> Done {
     let sqlite = |e| JournalError::sqlite(path, e);
     let application: i64 =
         connection.pragma_query_value(None, "application_id", |r| r.get(0)).map_err(sqlite)?;

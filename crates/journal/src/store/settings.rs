@@ -8,7 +8,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::{JournalError, Role};
+use crate::{Done, JournalError, Role};
 
 /// A pragma, its value, and the answer when it is asked for.
 type Setting = (&'static str, &'static str, &'static str);
@@ -28,7 +28,7 @@ const NO_CHECKPOINT: Setting = ("wal_autocheckpoint", "0", "0");
 const READER_CACHE: Setting = ("cache_size", "-512", "-512");
 
 /// Everything that holds of a connection and changes nothing in the file.
-pub(crate) fn configure(connection: &Connection, path: &Path, role: Role) -> Result<(), JournalError> {
+pub(crate) fn configure(connection: &Connection, path: &Path, role: Role) -> Done {
     let alerter = role == Role::Alerter;
     let flags = [
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
@@ -51,7 +51,7 @@ pub(crate) fn configure(connection: &Connection, path: &Path, role: Role) -> Res
 
 /// Only with a log neither side waits for the other: a reader and `fence_mark`. While somebody reads a file that has none, it stays so
 /// until the next open; nobody waits for that. To be called once the file is known to be ours.
-pub(crate) fn use_wal(connection: &Connection, path: &Path, busy: Duration) -> Result<(), JournalError> {
+pub(crate) fn use_wal(connection: &Connection, path: &Path, busy: Duration) -> Done {
     if answer(connection, path, "journal_mode")? == "wal" {
         return Ok(());
     }
@@ -65,7 +65,7 @@ pub(crate) fn use_wal(connection: &Connection, path: &Path, busy: Duration) -> R
     }
 }
 
-fn set(connection: &Connection, path: &Path, (name, value, wanted): Setting) -> Result<(), JournalError> {
+fn set(connection: &Connection, path: &Path, (name, value, wanted): Setting) -> Done {
     connection.pragma_update(None, name, value).map_err(|e| JournalError::sqlite(path, e))?;
     match answer(connection, path, name)? {
         found if found == wanted => Ok(()),
@@ -74,7 +74,7 @@ fn set(connection: &Connection, path: &Path, (name, value, wanted): Setting) -> 
 }
 
 /// SQLite's answer; empty where it knows no such pragma.
-fn answer(connection: &Connection, path: &Path, name: &str) -> Result<String, JournalError> {
+fn answer(connection: &Connection, path: &Path, name: &str) -> Done<String> {
     let read = connection.pragma_query_value(None, name, |row| row.get::<_, Value>(0)).optional();
     Ok(match read.map_err(|e| JournalError::sqlite(path, e))? {
         Some(Value::Integer(number)) => number.to_string(),

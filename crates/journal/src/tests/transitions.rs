@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::tests::{Home, NOW, acknowledged, attempt, fencing};
-use crate::{Callback, Capacity, Ended, Journal, JournalError, NewDelivery, Says, Taken, Verdict};
+use crate::{Callback, Capacity, Done, Ended, Journal, NewDelivery, Says, Taken, Verdict};
 use marks::chain::Link;
 use marks::delivery::State;
 use marks::id::MarkId;
@@ -25,36 +25,36 @@ enum Shape {
     Chain,
 }
 
-type Act = fn(&mut Journal, MarkId) -> Result<(), JournalError>;
+type Act = fn(&mut Journal, MarkId) -> Done;
 
 fn again(state: State) -> Verdict {
     Verdict::Again { state, ambiguous: true, kind: "connect".into(), detail: "refused".into(), next_due: NOW }
 }
 
-fn answered(journal: &mut Journal, mark: MarkId, verdict: Verdict) -> Result<(), JournalError> {
+fn answered(journal: &mut Journal, mark: MarkId, verdict: Verdict) -> Done {
     let ended = Ended { mark, route: ROUTE.into(), verdict, at: NOW };
     journal.dispatch(&[ended], &[], None, NOW).map(drop)
 }
 
-fn turn(journal: &mut Journal, terms: Terms) -> Result<(), JournalError> {
+fn turn(journal: &mut Journal, terms: Terms) -> Done {
     journal.dispatch(&[], &[Capacity { terms, ..Capacity::of(ROUTE, 99) }], None, LATER).map(drop)
 }
 
-fn returned(journal: &mut Journal, mark: MarkId, if_returned: IfReturned) -> Result<(), JournalError> {
+fn returned(journal: &mut Journal, mark: MarkId, if_returned: IfReturned) -> Done {
     journal.note_return(mark, NOW, NOW)?;
     turn(journal, Terms { if_returned, ..Terms::default() })
 }
 
-fn settled(journal: &mut Journal, mark: MarkId, how: Settlement) -> Result<(), JournalError> {
+fn settled(journal: &mut Journal, mark: MarkId, how: Settlement) -> Done {
     journal.settled_elsewhere(&Settled { mark, how, at: NOW, by: "ctl2".into() }, NOW).map(drop)
 }
 
-fn sent_elsewhere(journal: &mut Journal, mark: MarkId) -> Result<(), JournalError> {
+fn sent_elsewhere(journal: &mut Journal, mark: MarkId) -> Done {
     let entry = Acknowledgement { mark, route: ROUTE.into(), at: NOW, by: "ctl2".into() };
     journal.acknowledged_elsewhere(&entry, false, NOW).map(drop)
 }
 
-fn said(journal: &mut Journal, mark: MarkId, says: &Says) -> Result<(), JournalError> {
+fn said(journal: &mut Journal, mark: MarkId, says: &Says) -> Done {
     let confirming = vec![ROUTE.to_owned()];
     journal
         .call_back(&Callback { mark, route: None, confirming, actor: "portal".into() }, says, NOW)
@@ -62,7 +62,7 @@ fn said(journal: &mut Journal, mark: MarkId, says: &Says) -> Result<(), JournalE
 }
 
 /// For a mark whose other routes have all ended, as the horizon wants it: the rest of a settled mark.
-fn no_news(journal: &mut Journal, mark: MarkId) -> Result<(), JournalError> {
+fn no_news(journal: &mut Journal, mark: MarkId) -> Done {
     settled(journal, mark, Settlement::Acknowledged)?;
     journal.cancel_unrequired(LATER, LATER).map(drop)
 }
@@ -112,7 +112,7 @@ fn marked(journal: &mut Journal, shape: Shape, number: usize) -> MarkId {
     };
     let new = [to(ROUTE, shape != Shape::NotRequired, 1), to("wiki", shape != Shape::Required, 2)];
     let row = samples::mark(&first);
-    journal.make_mark(&row, Taken::Fencing(&first), &new, NOW).unwrap();
+    journal.make_mark(&row, Taken::Fencing(&first), &new, None, NOW).unwrap();
     journal.advance_chains(&|_| true, &|_| true, NOW).unwrap();
     row.id
 }

@@ -8,7 +8,7 @@ use crate::intake::fencings;
 use crate::queue::delivery_row;
 use crate::register::decisions;
 use crate::store::digest::{Checked, Damage};
-use crate::{Journal, JournalError, row};
+use crate::{Done, Journal, row};
 use marks::id::{FencingId, MarkId, NoteId};
 
 impl Journal {
@@ -16,7 +16,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn still_damaged(&self, known: &[Damage]) -> Result<Vec<Damage>, JournalError> {
+    pub fn still_damaged(&self, known: &[Damage]) -> Done<Vec<Damage>> {
         let mut all = Vec::new();
         for damage in known {
             if self.is_damaged(damage)? {
@@ -26,7 +26,7 @@ impl Journal {
         Ok(all)
     }
 
-    fn is_damaged(&self, damage: &Damage) -> Result<bool, JournalError> {
+    fn is_damaged(&self, damage: &Damage) -> Done<bool> {
         let key = damage.key.as_str();
         match damage.table {
             "mark" if MarkId::parse(key).is_ok() => {
@@ -49,7 +49,7 @@ impl Journal {
         }
     }
 
-    fn is_delivery_bad(&self, mark: &str, route: &str) -> Result<bool, JournalError> {
+    fn is_delivery_bad(&self, mark: &str, route: &str) -> Done<bool> {
         // An ended delivery is not sent any more, whatever its row has.
         let sql = format!(
             "SELECT {} FROM delivery d WHERE d.mark = ?1 AND d.route = ?2
@@ -59,12 +59,7 @@ impl Journal {
         self.is_bad(&sql, &[mark, route], |row| delivery_row::decode(row, 0))
     }
 
-    fn is_bad<T>(
-        &self,
-        sql: &str,
-        key: &[&str],
-        decode: impl Fn(&Row<'_>) -> Checked<T>,
-    ) -> Result<bool, JournalError> {
+    fn is_bad<T>(&self, sql: &str, key: &[&str], decode: impl Fn(&Row<'_>) -> Checked<T>) -> Done<bool> {
         let key = key.iter().map(|part| Value::Text((*part).to_owned()));
         Ok(!self.rows(sql, params_from_iter(key), decode)?.damaged.is_empty())
     }

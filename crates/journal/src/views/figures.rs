@@ -14,7 +14,7 @@ use rusqlite::types::FromSql;
 
 use crate::intake::marks::HELD;
 use crate::queue::delivery_row::{UNDER_WAY, WAITING};
-use crate::{Journal, JournalError};
+use crate::{Done, Journal};
 use marks::delivery::State;
 use marks::mark::{Lack, Settlement, Standing};
 use marks::time::Timestamp;
@@ -122,12 +122,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn figures(
-        &self,
-        routes: &[String],
-        known: Option<&Figures>,
-        now: Timestamp,
-    ) -> Result<Figures, JournalError> {
+    pub fn figures(&self, routes: &[String], known: Option<&Figures>, now: Timestamp) -> Done<Figures> {
         // Later writes belong to the next count.
         self.sqlite(self.connection.execute_batch("BEGIN"))?;
         let open = self.count_open(now);
@@ -139,7 +134,7 @@ impl Journal {
         }
     }
 
-    fn count_open(&self, now: Timestamp) -> Result<Figures, JournalError> {
+    fn count_open(&self, now: Timestamp) -> Done<Figures> {
         let (deliveries, in_chain) = self.count_deliveries()?;
         let (open, oldest_open) = self.count_of_open()?;
         let exhausted =
@@ -160,7 +155,7 @@ impl Journal {
     }
 
     /// Without any decision, that is the oldest one.
-    fn oldest_waiting(&self, oldest_open: Option<Timestamp>) -> Result<Option<Timestamp>, JournalError> {
+    fn oldest_waiting(&self, oldest_open: Option<Timestamp>) -> Done<Option<Timestamp>> {
         let others = PASSING
             .iter()
             .fold("h.words".to_owned(), |words, word| format!("replace({words}, '{word}', '')"));
@@ -177,7 +172,7 @@ impl Journal {
     }
 
     /// Reads rows, and counts them as they come: a GROUP BY would have all of them in memory.
-    fn count_rest(&self, mut figures: Figures, routes: &[String]) -> Result<Figures, JournalError> {
+    fn count_rest(&self, mut figures: Figures, routes: &[String]) -> Done<Figures> {
         let ended = "state IN ('acknowledged', 'dismissed', 'cancelled')";
         self.each_word(&format!("SELECT route, state FROM delivery WHERE {ended}"), |route, word| {
             if let Some(state) = State::parse(word) {
@@ -197,7 +192,7 @@ impl Journal {
         Ok(figures)
     }
 
-    fn each_word(&self, sql: &str, mut visit: impl FnMut(&str, &str)) -> Result<(), JournalError> {
+    fn each_word(&self, sql: &str, mut visit: impl FnMut(&str, &str)) -> Done {
         let mut read = || {
             let mut query = self.connection.prepare_cached(sql)?;
             let mut rows = query.query([])?;
@@ -211,7 +206,7 @@ impl Journal {
         self.sqlite(read())
     }
 
-    fn count_of_open(&self) -> Result<(u64, Option<Timestamp>), JournalError> {
+    fn count_of_open(&self) -> Done<(u64, Option<Timestamp>)> {
         let sql =
             "SELECT count(*), min(failure_time) FROM mark INDEXED BY mark_open WHERE settlement IS NULL";
         let read = |row: &Row<'_>| Ok((count(row, 0)?, row.get::<_, Option<i64>>(1)?.map(Timestamp)));
@@ -222,7 +217,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn nodes_with_open_marks(&self, mut take: impl FnMut(&str, u64)) -> Result<(), JournalError> {
+    pub fn nodes_with_open_marks(&self, mut take: impl FnMut(&str, u64)) -> Done {
         let sql =
             "SELECT node, count(*) FROM mark INDEXED BY mark_open WHERE settlement IS NULL GROUP BY node";
         let nodes = self.list(sql, [], |row| Ok((text(row)?, count(row, 1)?)))?;
@@ -231,7 +226,7 @@ impl Journal {
     }
 
     /// Of the open marks only those are read that do not just wait.
-    fn count_marks(&self, open: u64) -> Result<Counts, JournalError> {
+    fn count_marks(&self, open: u64) -> Done<Counts> {
         let ranks = State::NOTABLE;
         let sql = format!(
             "WITH notable (mark, rank) AS (
@@ -254,7 +249,7 @@ impl Journal {
         Ok(counts)
     }
 
-    fn count_deliveries(&self) -> Result<(ByRoute<Counts>, ByRoute<u64>), JournalError> {
+    fn count_deliveries(&self) -> Done<(ByRoute<Counts>, ByRoute<u64>)> {
         let mut all: BTreeMap<String, Counts> = BTreeMap::new();
         for (index, condition) in [
             ("delivery_waiting", WAITING),
@@ -281,14 +276,14 @@ impl Journal {
         Ok((all, in_chain))
     }
 
-    fn by_route(&self, index: &str, condition: &str) -> Result<BTreeMap<String, u64>, JournalError> {
+    fn by_route(&self, index: &str, condition: &str) -> Done<BTreeMap<String, u64>> {
         let sql = format!(
             "SELECT d.route, count(*) FROM delivery d INDEXED BY {index} WHERE {condition} GROUP BY d.route"
         );
         Ok(self.list(&sql, [], |row| Ok((text(row)?, count(row, 1)?)))?.into_iter().collect())
     }
 
-    fn count_holds(&self) -> Result<BTreeMap<String, HeldCount>, JournalError> {
+    fn count_holds(&self) -> Done<BTreeMap<String, HeldCount>> {
         let sql = "SELECT h.words, count(*), min(h.since) FROM hold h
              WHERE EXISTS (SELECT 1 FROM mark m WHERE m.id = h.mark AND m.settlement IS NULL) GROUP BY h.words";
         let mut holds: BTreeMap<String, HeldCount> = BTreeMap::new();
@@ -318,7 +313,7 @@ impl Journal {
 
     /// Open marks that lack nothing, but are without an open delivery on one of these routes: one read of the table for each open
     /// mark.
-    fn count_without_route(&self, routes: &[String]) -> Result<u64, JournalError> {
+    fn count_without_route(&self, routes: &[String]) -> Done<u64> {
         let sql = "SELECT count(*) FROM mark m INDEXED BY mark_open WHERE m.settlement IS NULL AND m.fqdn IS NOT NULL AND m.on_shared_storage IS NOT NULL
              AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.mark = m.id
                AND d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')
@@ -328,7 +323,7 @@ impl Journal {
         Ok(counted.first().copied().unwrap_or_default())
     }
 
-    fn one(&self, sql: &str) -> Result<u64, JournalError> {
+    fn one(&self, sql: &str) -> Done<u64> {
         Ok(self.list(sql, [], |row| count(row, 0))?.first().copied().unwrap_or_default())
     }
 }
@@ -489,7 +484,7 @@ mod tests {
         marked(&mut journal, "c2", NOW);
         let first = fencing("c3");
         journal.append_fencing(&first).unwrap();
-        journal.make_mark(&samples::mark(&first), Taken::Fencing(&first), &[], NOW).unwrap();
+        journal.make_mark(&samples::mark(&first), Taken::Fencing(&first), &[], None, NOW).unwrap();
         let unsent = |routes: &[&str]| {
             let routes: Vec<String> = routes.iter().map(|&route| route.to_owned()).collect();
             journal.figures(&routes, None, NOW).unwrap().without_route
@@ -510,7 +505,7 @@ mod tests {
             NewDelivery { link: link(1), ..to_recovery("c1") },
             NewDelivery { route: "wiki".into(), link: link(2), ..to_recovery("c1") },
         ];
-        journal.make_mark(&samples::mark(&first), Taken::Fencing(&first), &steps, NOW).unwrap();
+        journal.make_mark(&samples::mark(&first), Taken::Fencing(&first), &steps, None, NOW).unwrap();
         let counted = figures(&journal);
         assert_eq!(counted.in_chain, [("wiki".to_owned(), 1)].into());
         assert_eq!(counted.of_route("wiki").of(State::Held), 1);

@@ -11,7 +11,7 @@ use crate::intake::marks::HELD;
 use crate::queue::deliveries::REJECTED;
 use crate::queue::delivery_row::{UNDER_WAY, WAITING};
 use crate::store::digest::Rows;
-use crate::{Damage, HeldMark, Journal, JournalError, row};
+use crate::{Damage, Done, HeldMark, Journal, row};
 
 /// A mark with its deliveries.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn recent(&self, since: Timestamp, most: u32) -> Result<Rows<Recent>, JournalError> {
+    pub fn recent(&self, since: Timestamp, most: u32) -> Done<Rows<Recent>> {
         let columns = row::COLUMNS;
         let open = format!(
             "SELECT {columns} FROM mark m WHERE m.settlement IS NULL ORDER BY m.failure_time, m.id LIMIT ?1"
@@ -52,7 +52,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn with_deliveries(&self, mark: MarkRow) -> Result<Recent, JournalError> {
+    pub fn with_deliveries(&self, mark: MarkRow) -> Done<Recent> {
         let Rows { sound: deliveries, damaged } = self.deliveries_of(mark.id)?;
         let held = if mark.settled.is_none() { self.hold_of(mark.id)? } else { None };
         Ok(Recent { mark, deliveries, damaged, held })
@@ -64,7 +64,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn held_marks(&self, limit: u32) -> Result<Rows<MarkRow>, JournalError> {
+    pub fn held_marks(&self, limit: u32) -> Done<Rows<MarkRow>> {
         // As in the index, word by word: SQLite refuses the query if it would have to read every mark.
         let sql = format!(
             "SELECT {} FROM mark m INDEXED BY mark_held WHERE {HELD} ORDER BY m.failure_time, m.id LIMIT ?1",
@@ -77,7 +77,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn rejected_hosts(&self) -> Result<BTreeMap<String, BTreeSet<String>>, JournalError> {
+    pub fn rejected_hosts(&self) -> Done<BTreeMap<String, BTreeSet<String>>> {
         let sql = format!(
             "SELECT d.route, m.node FROM delivery d INDEXED BY delivery_parked CROSS JOIN mark m ON m.id = d.mark
              WHERE {REJECTED}"
@@ -95,7 +95,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn has_others_than_rejected(&self, route: &str) -> Result<bool, JournalError> {
+    pub fn has_others_than_rejected(&self, route: &str) -> Done<bool> {
         let sql = format!(
             "SELECT EXISTS (SELECT 1 FROM delivery d WHERE d.route = ?1 AND {WAITING} AND NOT ({REJECTED}))
                OR EXISTS (SELECT 1 FROM delivery d WHERE d.route = ?1 AND {UNDER_WAY} AND d.state = 'in-flight')"
@@ -152,7 +152,7 @@ mod tests {
         let first = Fencing { asked_at: NOW - MINUTE, ..fencing("compute2") };
         let nameless = MarkRow { fqdn: None, ..samples::mark(&first) };
         journal.append_fencing(&first).unwrap();
-        journal.make_mark(&nameless, Taken::Fencing(&first), &[], NOW).unwrap();
+        journal.make_mark(&nameless, Taken::Fencing(&first), &[], None, NOW).unwrap();
         assert_eq!(ids(&journal, 10), [nameless.id, doubtful]);
         assert_eq!(ids(&journal, 1), [nameless.id]);
         assert!(journal.prove(doubtful, Proof::Alert, NOW).unwrap());

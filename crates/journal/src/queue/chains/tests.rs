@@ -25,7 +25,7 @@ fn marked_as(journal: &mut Journal, node: &str, at: Timestamp, deliveries: &[New
     let first = Fencing { asked_at: at, ..fencing(node) };
     journal.append_fencing(&first).unwrap();
     let row = samples::mark(&first);
-    journal.make_mark(&row, Taken::Fencing(&first), deliveries, at).unwrap();
+    journal.make_mark(&row, Taken::Fencing(&first), deliveries, None, at).unwrap();
     row.id
 }
 
