@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
@@ -232,7 +233,8 @@ impl Scene {
 }
 
 fn mark() -> Mark {
-    Mark { id: MarkId::parse(ID).unwrap(), ..event::tests::mark() }
+    let fqdn = HostName::parse("compute1.my.cloud.com").unwrap();
+    Mark { id: MarkId::parse(ID).unwrap(), fqdn, ..event::tests::mark() }
 }
 
 async fn listener() -> TcpListener {
