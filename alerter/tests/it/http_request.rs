@@ -1,7 +1,7 @@
 //! What the `http` driver sends, and through which connections.
 
 use drivers::http::{Http, Options};
-use drivers::{Driver as _, Message, Step};
+use drivers::{Driver as _, Message, Step, web};
 use reqwest::header::HeaderMap;
 
 use crate::endpoint::{Endpoint, OK};
@@ -77,21 +77,26 @@ async fn let_the_client_rest() {
     }
 }
 
-/// Each exchange has a connection of its own, though the endpoint would serve more on one.
+/// Where the route wants it, one connection serves them all. By default, each has its own.
 #[tokio::test]
-async fn a_connection_serves_one_exchange() {
-    let endpoint = Endpoint::acting(|mut peer| async move {
-        while peer.request().await {
-            peer.say(OK).await;
+async fn connections_are_kept_where_that_is_wanted() {
+    for keep_alive in [false, true] {
+        let endpoint = Endpoint::acting(|mut peer| async move {
+            while peer.request().await {
+                peer.say(OK).await;
+            }
+        })
+        .await;
+        let route =
+            Http::new(Options::by(web::ClientOptions { keep_alive, ..options(&endpoint.url()).client }))
+                .unwrap();
+        for _ in 0..3 {
+            assert_eq!(word(&deliver(&route).await), "acknowledged");
+            let_the_client_rest().await;
         }
-    })
-    .await;
-    let route = route(&endpoint.url(), crate::route::LONG);
-    for _ in 0..3 {
-        assert_eq!(word(&deliver(&route).await), "acknowledged");
-        let_the_client_rest().await;
+        assert_eq!(endpoint.connections(), if keep_alive { 1 } else { 3 });
+        assert_eq!(endpoint.requests().len(), 3);
     }
-    assert_eq!((endpoint.connections(), endpoint.requests().len()), (3, 3));
 }
 
 /// The daemon ignores the proxy in its environment.

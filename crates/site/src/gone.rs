@@ -57,7 +57,7 @@ pub const GONE: &[(&str, &str)] = &[
         "set cacert in clouds.yaml",
     ),
     (
-        "http|masakari|mistral|nova|heat|senlin.*.keep-alive groups.*.confirm.hypervisor.*.keep-alive",
+        "masakari|mistral|nova|heat|senlin.*.keep-alive groups.*.confirm.hypervisor.*.keep-alive",
         "each exchange has a connection of its own: remove it",
     ),
     (

@@ -292,7 +292,7 @@ impl fmt::Debug for Session {
 /// Makes the client. The files of its certificates are read here.
 pub(super) fn build(cloud: &Cloud, options: &CloudOptions) -> Result<Client, Unusable> {
     let wrong = |why: String| Unusable::new("cloud", format!("cloud {}: {why}", cloud.name));
-    let builder = careful(options.timeout).tls_version_min(tls::Version::TLS_1_2);
+    let builder = careful(options.timeout, false).tls_version_min(tls::Version::TLS_1_2);
     let client = trusting(builder, cloud, options).map_err(wrong)?;
     let client = match &cloud.identity {
         None => client,

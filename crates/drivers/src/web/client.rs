@@ -19,6 +19,8 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(30);
 const USER_AGENT: &str = concat!("nova-host-alerter/", env!("CARGO_PKG_VERSION"));
 /// The most header fields of an answer; the client itself stops reading them at 408 KiB.
 const HEADER_FIELDS: usize = 64;
+/// An idle connection is closed after this time, before the endpoint closes it and leaves the next message unanswered.
+const IDLE: Duration = Duration::from_secs(1);
 
 /// A client's settings, and its endpoint.
 #[derive(Clone, Debug)]
@@ -35,6 +37,8 @@ pub struct ClientOptions {
     pub tls_min: tls::Version,
     /// Whether the endpoint's certificate is checked; a route always checks it.
     pub verify: bool,
+    /// Whether a connection may be used for several exchanges.
+    pub keep_alive: bool,
     /// Whether an answer in HTML acknowledges like any other.
     pub html_acknowledges: bool,
     /// Limit of the whole exchange.
@@ -51,6 +55,7 @@ impl ClientOptions {
             server_name: None,
             tls_min: tls::Version::TLS_1_2,
             verify: true,
+            keep_alive: false,
             html_acknowledges: false,
             timeout: LONGEST,
         }
@@ -77,7 +82,7 @@ impl ClientOptions {
         ca: Option<Vec<Certificate>>,
         identity: Option<Identity>,
     ) -> reqwest::Result<Client> {
-        let client = trusting(careful(self.timeout).timeout(self.timeout), self, ca);
+        let client = trusting(careful(self.timeout, self.keep_alive).timeout(self.timeout), self, ca);
         let client = match self.server_name {
             Some(_) => client.dns_resolver(Host(host(&self.url).to_owned())),
             None => client,
@@ -120,9 +125,8 @@ fn no_ca(options: &ClientOptions) -> Unusable {
 }
 
 /// The settings for TCP: an exchange may take long.
-pub(crate) fn careful(limit: Duration) -> ClientBuilder {
-    let close = HeaderMap::from_iter([(CONNECTION, HeaderValue::from_static("close"))]);
-    Client::builder()
+pub(crate) fn careful(limit: Duration, keep_alive: bool) -> ClientBuilder {
+    let client = Client::builder()
         .user_agent(USER_AGENT)
         // A followed redirect turns the POST into a GET, and its 200 into a false acknowledgement.
         .redirect(redirect::Policy::none())
@@ -132,10 +136,17 @@ pub(crate) fn careful(limit: Duration) -> ClientBuilder {
         .retry(retry::never())
         .http1_only()
         .http1_max_headers(HEADER_FIELDS)
-        .connect_timeout(CONNECT_TIME.min(limit / 2))
-        // A connection is used for one exchange: what an endpoint sends unasked acknowledges nothing.
-        .default_headers(close)
-        .pool_max_idle_per_host(0)
+        .connect_timeout(CONNECT_TIME.min(limit / 2));
+    connecting(client, keep_alive)
+}
+
+/// By default a connection is used for one exchange: what an endpoint sends unasked acknowledges nothing.
+fn connecting(client: ClientBuilder, keep_alive: bool) -> ClientBuilder {
+    if keep_alive {
+        return client.pool_idle_timeout(IDLE);
+    }
+    let close = HeaderMap::from_iter([(CONNECTION, HeaderValue::from_static("close"))]);
+    client.default_headers(close).pool_max_idle_per_host(0)
 }
 
 fn trusting(client: ClientBuilder, options: &ClientOptions, ca: Option<Vec<Certificate>>) -> ClientBuilder {

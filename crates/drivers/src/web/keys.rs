@@ -18,6 +18,7 @@ pub fn read(table: &mut Section<'_, '_>) -> Option<ClientOptions> {
     let identity = identity(table);
     let server_name = table.text("server-name", server_name);
     let tls_min = tls_min(table);
+    let keep_alive = table.flag("keep-alive").unwrap_or(false);
     let html_acknowledges = table.flag("html-acknowledges").unwrap_or(false);
     let longest = u32::try_from(LONGEST.as_secs()).expect("half a minute");
     let seconds = table.number("timeout", 1..=longest).unwrap_or(longest);
@@ -34,6 +35,7 @@ pub fn read(table: &mut Section<'_, '_>) -> Option<ClientOptions> {
         server_name,
         tls_min,
         verify: true,
+        keep_alive,
         html_acknowledges,
         timeout,
     })
