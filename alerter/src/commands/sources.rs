@@ -12,6 +12,7 @@ use pacemaker::register::Tools;
 use site::Site;
 
 use super::answer::say;
+use super::aside;
 use super::merged::{Found, RegisterView};
 use super::report::{self, MarkReport};
 use crate::base::controller;
@@ -102,12 +103,16 @@ fn unread(error: JournalError) -> anyhow::Error {
 
 /// Opens the journal, unless its disk hangs.
 pub(super) fn open(cli: &Cli, path: &Path) -> Result<Journal, JournalError> {
-    touch(cli, path).and_then(|()| Journal::open(path, Role::Reader))
+    touch(cli, path)?;
+    aside::take_turn(path);
+    Journal::open(path, Role::Reader)
 }
 
 /// The process that has the journal's lock.
 pub(super) fn holder(cli: &Cli, path: &Path) -> Result<Option<Holder>, JournalError> {
-    touch(cli, path).and_then(|()| Lock::holder(path))
+    touch(cli, path)?;
+    aside::take_turn(path);
+    Lock::holder(path)
 }
 
 /// Whether anything may be touched at the journal.
