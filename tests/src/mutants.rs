@@ -280,6 +280,11 @@ pub const MUTANTS: &[Mutant] = &[
         "(m.returned_at >= ?2",
         ["a_return_that_this_alerter_saw"]
     },
+    old! { "45 A1: a join of a cluster node is compared with another clock", "alerter/src/cluster/members.rs",
+        "own.chain([outage.newest]).max()" =>
+        "own.take(0).chain([outage.newest]).max()",
+        ["a_clock_that_is_behind_makes_no_return"]
+    },
     old! { "45 B7: a release for a route is known on one controller alone", "crates/journal/src/register/decisions.rs",
         "(About::Release(mark), true) = (&decision.about, is_sealed)" =>
         "(About::Release(mark), true) = (&decision.about, is_sealed && now.0 == 0)",

@@ -1,9 +1,11 @@
 //! What was seen of cluster nodes that are compute hosts too: whether they are members, and when they joined.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
+use marks::fencing::Incarnation;
 use marks::host::HostName;
+use marks::outage::Outage;
 use marks::time::Timestamp;
 use pacemaker::cib::{Cib, Membership};
 
@@ -18,6 +20,8 @@ pub struct Members(HashMap<HostName, Member>);
 struct Member {
     last: Option<Membership>,
     joins: BTreeSet<Timestamp>,
+    /// The newest incarnations, and when each was seen first.
+    lives: VecDeque<(Incarnation, Timestamp)>,
     /// It is back from every outage.
     is_back: bool,
 }
@@ -43,6 +47,22 @@ impl Members {
         while joins.len() > KEPT {
             joins.pop_first();
         }
+    }
+
+    /// Takes note of what the node did first since it joined.
+    pub fn lives(&mut self, node: &HostName, own: Option<Incarnation>, now: Timestamp) {
+        let lives = &mut self.0.entry(node.clone()).or_default().lives;
+        if let Some(own) = own.filter(|own| lives.iter().all(|(known, _)| known != own)) {
+            lives.push_back((own, now));
+            lives.drain(..lives.len().saturating_sub(KEPT));
+        }
+    }
+
+    /// The time of an outage, which another clock has dated: by this one it came after the incarnation was seen that it ended.
+    pub fn time_of(&self, node: &HostName, outage: &Outage) -> Timestamp {
+        let lives = self.0.get(node).into_iter().flat_map(|member| &member.lives);
+        let own = lives.filter(|(life, _)| outage.incarnations.contains(life)).map(|(_, at)| *at);
+        own.chain([outage.newest]).max().unwrap_or(outage.newest)
     }
 
     /// The first time after `outage` at which the node is known to have joined.

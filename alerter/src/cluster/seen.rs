@@ -37,8 +37,8 @@ pub struct Seen {
     pub register: Option<Entries>,
     /// What Pacemaker remembers from before is not reported; unset until the register was read.
     pub watermark: Option<Timestamp>,
-    /// Since when a part of the register has been missing.
-    pub partial_since: Option<Timestamp>,
+    /// How long after the daemon's start, which moves with a clock that is set, a part of the register began to be missing.
+    pub partial_after: Option<Duration>,
     /// The marks that an older daemon held for what they lack were checked.
     pub named: bool,
     /// Something waits for Pacemaker's fencing history.
@@ -106,10 +106,6 @@ impl Seen {
         for (_, fault) in view.kept.faults.iter().filter(|fault| !known.contains(fault)) {
             warn!("{fault}");
         }
-        if let Ok(entries) = &view.entries {
-            let since = self.partial_since.unwrap_or_else(Timestamp::now);
-            self.partial_since = entries.is_partial.then_some(since);
-        }
         if let Ok(cib) = &view.cib {
             self.audit.note(cib, view.taken);
             // An equal CIB stays the same object, so that its users need not work through it again.
@@ -145,6 +141,11 @@ impl Seen {
             error!("{complaint}");
         }
         self.evidence = complaints;
+    }
+
+    /// Takes note whether a part of the register is missing, so long after the daemon's start.
+    pub fn note_partial(&mut self, is_partial: bool, after: Duration) {
+        self.partial_after = is_partial.then(|| self.partial_after.unwrap_or(after));
     }
 
     /// Logs new strange entries of the register: they are not used.

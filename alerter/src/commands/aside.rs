@@ -2,11 +2,14 @@
 //! what can be known without the journal.
 
 use std::env;
+use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command as Program, ExitCode};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use nix::fcntl::Flock;
 use pacemaker::aside;
 use site::Site;
 
@@ -32,6 +35,18 @@ pub(super) fn reads_journal(command: &Command) -> bool {
     }
 }
 
+fn note(store: &Path) -> PathBuf {
+    aside::note(Path::new(NOTES), "reader", store)
+}
+
+/// From here to its end such a process is alone at the disk: of several that begin at one moment only one can hang there.
+pub(super) fn take_turn(store: &Path) {
+    static TURN: OnceLock<Option<Flock<File>>> = OnceLock::new();
+    if is_one() {
+        TURN.get_or_init(|| aside::alone(&note(store)));
+    }
+}
+
 /// Runs this command line in such a process and prints what that prints. `None`: the journal's disk hangs.
 ///
 /// # Errors
@@ -39,8 +54,8 @@ pub(super) fn reads_journal(command: &Command) -> bool {
 pub(super) fn run(cli: &Cli, end: Option<Instant>) -> anyhow::Result<Option<ExitCode>> {
     let mut program = Program::new(aside::MYSELF);
     program.args(env::args_os().skip(1)).env(READS, Style::of_stdout().written());
-    let note = aside::note(Path::new(NOTES), "reader", &Site::read(&cli.config).0.store);
-    let mut hangs = aside::unless_it_hangs();
+    let note = note(&Site::read(&cli.config).0.store);
+    let mut hangs = aside::unless_it_hangs(&note);
     let left = |pid| {
         let left = end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
         hangs(pid).min(left)

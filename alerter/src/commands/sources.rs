@@ -12,6 +12,7 @@ use pacemaker::register::Tools;
 use site::Site;
 
 use super::answer::say;
+use super::aside;
 use super::merged::{Found, Records, RegisterView};
 use super::report::{self, MarkReport};
 use crate::base::controller;
@@ -106,12 +107,16 @@ fn unread(error: JournalError) -> anyhow::Error {
 
 /// Opens the journal, unless its disk hangs.
 pub(super) fn open(cli: &Cli, path: &Path) -> Done<Journal> {
-    touch(cli, path).and_then(|()| Journal::open(path, Role::Reader))
+    touch(cli, path)?;
+    aside::take_turn(path);
+    Journal::open(path, Role::Reader)
 }
 
 /// The process that has the journal's lock.
 pub(super) fn holder(cli: &Cli, path: &Path) -> Done<Option<Holder>> {
-    touch(cli, path).and_then(|()| Lock::holder(path))
+    touch(cli, path)?;
+    aside::take_turn(path);
+    Lock::holder(path)
 }
 
 /// Whether anything may be touched at the journal.

@@ -40,6 +40,7 @@ pub fn take_in_at(
     }
     let (Some(view), Some(cib)) = (view, base.cib()) else { return Ok(()) };
     let Ok(found) = view.acts_on() else { return Ok(()) };
+    base.seen().note_partial(found.is_partial, now.wall.since(*base.started()));
     let sifted = register::sift(journal, base, (found, &cib), now.wall)?;
     let entries = sifted.entries.as_ref();
     let mut intake = Intake::new(journal, (base, accounts, &settings), now, Some(&cib));

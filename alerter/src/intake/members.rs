@@ -63,6 +63,7 @@ impl Intake<'_> {
         for node in nodes {
             let Some(membership) = cib.membership_since(&node) else { continue };
             let has_joined = self.base.seen().members.note(&node, membership, self.around.now);
+            self.base.seen().members.lives(&node, cib.incarnation_of(&node), self.around.now);
             if has_joined || !self.base.seen().members.is_back(&node) {
                 self.return_of_member(&node, has_joined, cib)?;
             }
@@ -83,10 +84,13 @@ impl Intake<'_> {
         let (now, coalesce) = (self.around.now, self.around.rules.coalesce);
         let mut is_back = true;
         for outage in self.outages(node)?.into_iter().filter(|o| o.returned_at.is_none()) {
+            let seen = self.base.seen();
+            let joined = seen.members.joined_after(node, seen.members.time_of(node, &outage));
+            drop(seen);
             let life = Life {
                 is_member: cib.membership(node) == Some(true),
                 has_joined,
-                joined: self.base.seen().members.joined_after(node, outage.newest),
+                joined,
                 own: cib.incarnation_of(node),
             };
             let Some(at) = return_from(&outage, &life, now, coalesce) else {

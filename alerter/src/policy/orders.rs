@@ -32,7 +32,9 @@ impl Orders {
     ) -> Done<Self> {
         let found = journal.decisions_in_force(now)?;
         base.damages.report(&found.damaged);
-        let mut orders = Self { partial_since: base.seen().partial_since, ..Self::default() };
+        let started = *base.started();
+        let partial_since = base.seen().partial_after.map(|after| started + after);
+        let mut orders = Self { partial_since, ..Self::default() };
         found.sound.iter().for_each(|decision| orders.add(settings, decision));
         Ok(orders)
     }

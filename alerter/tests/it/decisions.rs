@@ -1,5 +1,6 @@
 //! What an operator decides on one controller holds on the next one, and so does its end.
 
+use journal::HistoryFilter;
 use marks::host::HostName;
 use marks::id::{MarkId, NoteId};
 use marks::register::{About, Decision, Ending, Entry, Key, Scope};
@@ -70,6 +71,26 @@ fn a_new_mark_waits_for_a_part_of_the_register_that_is_missing() {
         }
         alerter.run(&mut site, 60);
         assert_eq!(site.notified.is_empty(), is_paused);
+    }
+}
+
+/// A clock that is set ends that wait no sooner and no later, and the history says what was waited for. The broken variant goes by the
+/// wall clock.
+#[test]
+fn the_wait_for_a_missing_part_is_a_minute_whatever_is_set() {
+    for set in [-86_400_000, -40_000, 40_000, 86_400_000] {
+        let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
+        site.is_partial = true;
+        let mark = site.outage("compute1", "ctl1").into();
+        alerter.run(&mut site, 20);
+        alerter.set_clock(&mut site, set);
+        alerter.run(&mut site, 30);
+        assert!(site.notified.is_empty(), "{set}");
+        alerter.run(&mut site, 20);
+        assert!(!site.notified.is_empty(), "{set}");
+        let of_mark = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
+        let said = alerter.journal.history(&of_mark).unwrap().sound;
+        assert!(said.iter().any(|row| row.outcome.as_deref() == Some("part-missing")), "{said:?}");
     }
 }
 

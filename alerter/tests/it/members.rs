@@ -113,3 +113,25 @@ fn a_clock_that_is_ahead_hides_no_return_of_a_cluster_node() {
         assert!(alerter.marks(NODE).iter().all(|mark| mark.returned_at.is_some()), "{record:?}");
     }
 }
+
+/// The controller that fences it has a clock that is a minute behind: the join before seems to come after the fencing. The broken
+/// variant takes it for the return from that, and the next sign of the same outage for another one.
+#[test]
+fn a_clock_that_is_behind_makes_no_return_of_a_cluster_node() {
+    let (mut site, mut alerter) = started(site(), "ctl1");
+    site.skews.insert("ctl2", -60_000);
+    fail(&mut site, Record::Whole);
+    alerter.run(&mut site, 100);
+    come_back(&mut site);
+    alerter.run(&mut site, 2);
+    work(&mut site);
+    alerter.run(&mut site, 4);
+    die(&mut site);
+    off(&mut site, Record::Whole, 0);
+    alerter.run(&mut site, 2);
+    assert_eq!(alerter.marks(NODE)[1].returned_at, None);
+    ended(&mut site);
+    alerter.run(&mut site, 60);
+    assert_eq!(alerter.marks(NODE).len(), 2);
+    site.assert_all_notified();
+}

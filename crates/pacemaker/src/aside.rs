@@ -80,15 +80,15 @@ pub fn run(
     Ok(None)
 }
 
-/// For [`run`]: as long as the process neither ends nor hangs in the kernel.
-pub fn unless_it_hangs() -> impl FnMut(u32) -> Duration {
+/// For [`run`]: as long as the process neither ends nor hangs in the kernel, nor one for which it waits in [`alone`] is left behind.
+pub fn unless_it_hangs(note: &Path) -> impl FnMut(u32) -> Duration {
     let (mut since, mut used) = (Instant::now(), None);
     move |pid| {
         let now = look(pid).filter(|look| look.is_in_kernel).map(|look| look.used);
         if now.is_none() || now != used {
             (since, used) = (Instant::now(), now);
         }
-        if since.elapsed() < HANGS { LOOK } else { Duration::ZERO }
+        if since.elapsed() < HANGS && !is_left_behind(note) { LOOK } else { Duration::ZERO }
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
     fn what_ends_in_time_gives_all_that_it_printed() {
         let dir = tempfile::tempdir().unwrap();
         let note = note(dir.path(), "x", Path::new("/srv/marks.db"));
-        let output = shell("cat; echo no >&2; exit 3", &note, unless_it_hangs()).unwrap();
+        let output = shell("cat; echo no >&2; exit 3", &note, unless_it_hangs(&note)).unwrap();
         assert_eq!(
             (output.status.code(), output.stdout.as_slice(), output.stderr.as_slice()),
             (Some(3), &b"in"[..], &b"no\n"[..])
@@ -153,7 +153,7 @@ mod tests {
         let own = std::process::id();
         fs::write(&note, format!("{own} {}", look(own).unwrap().start)).unwrap();
         assert!(!is_left_behind(&note));
-        assert!(shell("true", &note, unless_it_hangs()).is_some());
+        assert!(shell("true", &note, unless_it_hangs(&note)).is_some());
     }
 
     #[test]

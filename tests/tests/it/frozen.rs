@@ -1,8 +1,10 @@
 //! A disk that hangs: the journal is on a frozen file system, where each write waits in the kernel and no signal ends that.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::Write as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::process::{Output, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -20,10 +22,24 @@ const DEGRADED: i32 = 190;
 /// Of a monitoring system, and of a fencer that fences a rack.
 const CALLS: usize = 20;
 
+/// What Pacemaker says of a host that was fenced.
+const ALERT: [(&str, &str); 5] = [
+    ("CRM_alert_kind", "fencing"),
+    ("CRM_alert_node", "compute1"),
+    ("CRM_alert_task", "st_notify_fence"),
+    ("CRM_alert_rc", "0"),
+    (
+        "CRM_alert_desc",
+        "Operation off of compute1 by ctl3 for pacemaker-controld.64@ctl3: OK (ref=e19eab25-6556-4644-89e9-f9bf9b151b87)",
+    ),
+];
+
 /// Its tests, and why they cannot run here, if they cannot.
 pub(crate) fn group() -> Group {
     let tests = tests::trials![
         a_mark_is_made_and_the_agent_ends,
+        an_alert_ends_and_says_so,
+        an_alert_ends_and_says_so,
         commands_end_and_say_what_they_know,
         the_alerter_moves_where_it_can,
         the_alerter_stays_where_no_other_controller_is,
@@ -53,7 +69,10 @@ fn hanging(site: &Site) -> Vec<(u32, u32)> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (_, fields) = stat.rsplit_once(") ")?;
         let fields: Vec<&str> = fields.split(' ').collect();
-        let words = String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/cmdline")).ok()?).into_owned();
+        // An alert has its words in the environment.
+        let read =
+            |file| Some(String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/{file}")).ok()?).into_owned());
+        let words = read("cmdline")? + &read("environ")?;
         (fields[0] == "D" && words.contains(&home)).then_some((pid, fields[1].parse().ok()?))
     };
     let all = fs::read_dir("/proc").unwrap().flatten();
@@ -86,7 +105,30 @@ fn a_mark_is_made_and_the_agent_ends() {
     assert!(agent(&site, "compute1", "action=off").stderr.is_empty());
 }
 
-/// A command of whatever kind ends, with and without a daemon.
+/// The broken variant writes in the process that Pacemaker waits for.
+fn an_alert_ends_and_says_so() {
+    let site = faults::a_disk_of_its_own().unwrap().site;
+    let evidence = site.journal().with_file_name("alerts");
+    let outside = site.apart().unwrap().outside(&evidence);
+    DirBuilder::new().mode(0o700).create(&outside).unwrap();
+    let alert = || {
+        let mut command = site.program("alert_mark").unwrap();
+        command.envs(ALERT).env("CRM_alert_recipient", &evidence).output().unwrap()
+    };
+    assert!(alert().status.success());
+    let frozen = freeze(&site);
+    for _ in 0..CALLS {
+        let ended = alert();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.code() == Some(1) && said.contains("does not answer"), "{ended:?}");
+        is_left_alone(&site);
+    }
+    drop(frozen);
+    wait::until("nothing to be left", LIMIT, || Ok(hanging(&site).is_empty().then_some(()))).unwrap();
+    assert!(alert().status.success());
+}
+
+/// A command of whatever kind ends, with and without a daemon. The broken variant leaves one of five behind that begin at one moment.
 fn commands_end_and_say_what_they_know() {
     let Stand { mut site, mut receiver } = faults::a_disk_of_its_own().unwrap();
     receiver.down();
@@ -98,6 +140,9 @@ fn commands_end_and_say_what_they_know() {
         }
         // A write-ahead log without its index: whoever reads the journal writes that.
         let frozen = freeze(&site);
+        let status = || site.alerter(&["status"]).unwrap();
+        thread::scope(|all| (0..5).for_each(|_| drop(all.spawn(status))));
+        is_left_alone(&site);
         for _ in 0..CALLS {
             for words in [
                 &["status"][..],

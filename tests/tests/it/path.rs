@@ -466,11 +466,18 @@ fn an_operator_marks_retries_and_ends() {
     until("it is ended", || run(&["unmark", "compute2", "--reason", "it was compute3"]).status.success());
     assert_eq!(json(&site, &["show", "compute2"])[0]["state"], "dismissed");
     until_settled(&site);
+    // It was no mistake: a later word takes that end back. What was acknowledged has ended, and is in the same outage.
+    receiver.up().unwrap();
+    assert_eq!(run(&["unmark", "compute1", "--reason", "it lives"]).status.code(), Some(1));
+    let later = json(&site, &["mark", "compute2", "--fenced", "--reason", "it was compute2"]);
+    assert_eq!(later["new"], true);
+    assert_eq!(host(&receiver.wait_for(2, LIMIT).unwrap()[1]), "compute2.my.cloud.com");
+    until_settled(&site);
     let history = json(&site, &["history"]).to_string();
     for word in ["pulled the plug", "it was compute3", "marked-by-hand"] {
         assert!(history.contains(word), "{word}: {history}");
     }
-    assert_eq!(receiver.received().len(), 1);
+    assert_eq!(receiver.received().len(), 2);
 }
 
 fn a_test_message_is_no_host_failure() {

@@ -28,6 +28,12 @@ const POLL: u64 = 2_500;
 
 /// Clocks that are set make all times as uncertain as this.
 const UNSURE: Duration = Duration::from_secs(5);
+/// How long a mark waits for a part of the register that is missing, in milliseconds.
+const PART: u64 = 60_000;
+/// How long a host may be down and fenced without a record, where an alerter can work, in milliseconds.
+const SILENCE: u64 = 150_000;
+/// How long an alerter may stay where nothing can be written, in seconds.
+const STAYS: u64 = 45;
 /// How long a return may wait to be taken in, in milliseconds.
 const RETURN_LIMIT: u64 = 5_000;
 /// How long a mark may wait that nothing holds, where its endpoint takes marks, in milliseconds.
@@ -38,6 +44,8 @@ const PARKED_LIMIT: u64 = 1_000_000;
 const WAIT_CHECK: u64 = 60_000;
 /// Clocks of controllers that differ make times as uncertain as this.
 const SKEWED: Duration = Duration::from_secs(125);
+/// How long after a controller was set up anew nobody knows who had been back.
+const RETURNS: Duration = Duration::from_secs(30);
 /// What is fenced within this time of what somebody forged cannot be distinguished from it (`coalesce`).
 const NEAR: Duration = Duration::from_secs(180);
 
@@ -72,6 +80,7 @@ pub(super) struct Audit {
     is_loud: bool,
     loses_controllers: bool,
     loses_register: bool,
+    lacks_parts: bool,
     groups: Vec<Watched>,
     /// Marks as the journal has them, read as they change.
     rows: BTreeMap<MarkId, MarkRow>,
@@ -83,6 +92,8 @@ pub(super) struct Audit {
     /// Who was set aside.
     aside: BTreeSet<usize>,
     free_since: BTreeMap<MarkId, u64>,
+    /// When each mark was seen first by the alerter that runs.
+    met: BTreeMap<MarkId, u64>,
     /// The first open mark of each host, and since when it is the first.
     first: BTreeMap<HostName, (MarkId, u64)>,
     checked: u64,
@@ -107,6 +118,7 @@ impl Audit {
                 (true, false) => Duration::ZERO,
             },
             loses_register: story.loses_register(),
+            lacks_parts: story.lacks_parts(),
             is_loud,
             loses_controllers: story.loses_controllers(),
             groups: vec![Watched::default(); story.groups.len()],
@@ -116,6 +128,7 @@ impl Audit {
             cancelled: BTreeSet::new(),
             aside: BTreeSet::new(),
             free_since: BTreeMap::new(),
+            met: BTreeMap::new(),
             first: BTreeMap::new(),
             checked: 0,
             latest: Timestamp(i64::MIN),
@@ -131,6 +144,7 @@ impl Audit {
         self.rows = rows.into_iter().map(|row| (row.id, row)).collect();
         self.held.clear();
         self.free_since.clear();
+        self.met.clear();
         self.first.clear();
     }
 
@@ -157,6 +171,7 @@ impl Audit {
             if let Ok(Some(row)) = journal.mark(mark)
                 && self.rows.insert(mark, row.clone()).is_none()
             {
+                self.met.insert(mark, world.clock.now);
                 self.say(world, || format!("{} has mark {mark} ({})", row.node, row.standing.as_str()));
             }
         }
@@ -196,6 +211,7 @@ impl Audit {
         if world.clock.now >= self.checked + WAIT_CHECK {
             self.checked = world.clock.now;
             self.check_waits(world, daemon);
+            self.check_silence(world, daemon);
         }
     }
 
@@ -224,7 +240,7 @@ impl Audit {
             if group.rules.limit == Limit::None {
                 continue;
             }
-            if touched.contains(&at) {
+            if touched.contains(&at) || world.was_jammed() {
                 let cooldown = millis(group.rules.cooldown + self.slack) + 1;
                 self.groups[at].unsure = world.clock.now + cooldown;
             }
@@ -297,6 +313,30 @@ impl Audit {
         words.into_iter().filter(|word| !matches!(*word, "delay" | "returning")).collect()
     }
 
+    /// C9. Until when a mark waits for the part of the register that is missing.
+    fn awaits_part(&self, world: &World, daemon: &Daemon, row: &MarkRow) -> Option<u64> {
+        let is_own = row.made_by == daemon.shared.base.controller;
+        let met = self.met.get(&row.id).copied().filter(|_| is_own).unwrap_or_default();
+        world.lacking.map(|since| since.max(daemon.began).max(met) + PART)
+    }
+
+    /// C10, D12. Nobody whom nobody was notified of is down and fenced without a record, whatever is lost or hangs.
+    fn check_silence(&mut self, world: &World, daemon: &Daemon) {
+        let ids = |rank: usize| world.whose.iter().filter(move |(_, own)| **own == rank).map(|(id, _)| *id);
+        for (rank, outage) in world.outages.iter().enumerate().filter(|(_, outage)| outage.ended.is_none()) {
+            let host = &world.hosts[outage.host];
+            let is_done = |id| is_notified(world, id) || world.dismissed.contains(&id);
+            let is_own = |row: &MarkRow| {
+                row.node == host.name && world.whose.get(&row.id).is_none_or(|of| *of == rank)
+            };
+            let waited = world.clock.now - host.changed.max(daemon.began);
+            if waited > SILENCE && !ids(rank).any(is_done) && !self.rows.values().any(is_own) {
+                let what = format!("{} was fenced {} s ago, and nothing says so", host.name, waited / 1000);
+                self.wrong(world, what);
+            }
+        }
+    }
+
     /// P7: a storm holds while too many are down, and for no other reason; and nothing longer than `max-hold`.
     fn check_storm(&mut self, world: &World, daemon: &Daemon, row: &MarkRow, is_held: bool) {
         let (at, now) = (self.group_of(world, row), world.clock.wall());
@@ -355,10 +395,12 @@ impl Audit {
         let settings = daemon.shared.base.settings();
         let (host, group) = (world.index_of[&row.node], &settings.groups[at]);
         let back = row.return_known_at.map(|at| at + group.rules.healthy_delay);
+        let part = self.awaits_part(world, daemon, row);
         let all = [
             ("skip", world.hosts[host].is_skipped),
             ("maintenance", is_ordered(world, host, true)),
             ("pause", is_ordered(world, host, false)),
+            ("part-missing", part.is_some_and(|until| world.clock.now < until)),
             ("confirm", group.confirm.is_some() && daemon.probed.get(&row.id) != Some(&Found::Down)),
             ("delay", now < row.failure_time + group.rules.deliver_after),
             ("returning", back.is_some_and(|healthy| now < healthy)),
@@ -483,7 +525,9 @@ impl Audit {
                 let host = &world.hosts[world.index_of[node]];
                 let deliveries = daemon.journal.deliveries_of(*mark).unwrap().sound;
                 let is_open = |d: &Delivery| d.route.split('.').next() == Some(name) && !d.state.is_final();
-                if host.is_up && !deliveries.iter().any(is_open) {
+                // What nobody knows any more cannot be called back.
+                let is_lost = world.replaced.is_some() && deliveries.is_empty();
+                if host.is_up && !is_lost && !deliveries.iter().any(is_open) {
                     let states: Vec<String> =
                         deliveries.iter().map(|d| format!("{} {}", d.route, d.state.as_str())).collect();
                     self.wrong(world, format!("{node} ({mark}) lives and {name} keeps it down: {states:?}"));
@@ -507,6 +551,14 @@ impl Audit {
             _ => world.clock.now,
         };
         self.first = first.into_iter().map(|(node, row)| (node.clone(), (row.id, since(row)))).collect();
+    }
+
+    /// D12. Where nothing can be written the alerter does not stay: another controller could always do better.
+    pub(super) fn wrote_again(&mut self, world: &World, since: u64) {
+        let seconds = (world.clock.now - since) / 1000;
+        if seconds > STAYS {
+            self.wrong(world, format!("the alerter stayed {seconds} s where nothing could be written"));
+        }
     }
 
     /// P6: what nothing holds is sent soon, whatever becomes of others.
@@ -588,7 +640,8 @@ impl Audit {
     /// a controller that was lost can leave one, or what somebody forged about the mark: its end, or another mark of its fencing.
     pub(super) fn doubted(&mut self, world: &World, row: &MarkRow) {
         let is_forged = world.forged_about.contains(&row.id);
-        let is_lost = self.loses_controllers || self.loses_register || self.slack > SKEWED || is_forged;
+        let is_lost = self.loses_controllers || self.loses_register || self.lacks_parts;
+        let is_lost = is_lost || self.slack > SKEWED || is_forged;
         // Fenced once more after its outage was notified: nobody knows whether it had been back.
         if !is_lost && world.whose.contains_key(&row.id) && !is_notified_otherwise(world, row) {
             let word = row.standing.as_str();
@@ -606,7 +659,15 @@ impl Audit {
         };
         let rows: Vec<MarkRow> = self.rows.values().filter(is_own).cloned().collect();
         let own: Vec<&MarkRow> = rows.iter().collect();
+        let is_over = |id: &MarkId| {
+            let is_cancelled = self.cancelled.iter().any(|(mark, _)| mark == id);
+            is_cancelled || is_notified(world, *id) || world.dismissed.contains(id)
+        };
+        let has_end = world.whose.iter().any(|(id, of)| *of == rank && is_over(id));
         match own.as_slice() {
+            // Who is back when all is lost, or had an end before, is not asked about again; nor, by a clock that is years ahead, is the latter.
+            [] if world.replaced.is_some_and(|at| outage.ended.is_some_and(|end| end < at + RETURNS)) => {}
+            [] if (world.replaced.is_some() || self.slack > SKEWED) && has_end => {}
             [] => self.wrong(world, format!("{host} was fenced at {} and has no mark", outage.began)),
             [_] => {}
             several => {
@@ -614,7 +675,7 @@ impl Audit {
                 let is_said = |row: &MarkRow| world.released.contains(&row.id);
                 let notified =
                     several.iter().filter(|row| is_notified(world, row.id) && !is_said(row)).count();
-                let is_lost = self.loses_controllers || self.loses_register;
+                let is_lost = self.loses_controllers || self.loses_register || self.lacks_parts;
                 let mut others = several.iter().filter(|row| !is_notified(world, row.id));
                 // A route's terms may end what an operator has released.
                 let is_ended = |row: &MarkRow| match row.settled {

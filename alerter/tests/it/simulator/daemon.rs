@@ -22,7 +22,7 @@ use alerter::probes::Conclusion;
 use alerter::state::Shared;
 use drivers::{Failure, Kind, Outcome, Peer, Step};
 use fastrand::Rng;
-use journal::{Capacity, DueDelivery, Ended, Journal, RegisterWait, Role, Tried, Verdict};
+use journal::{Capacity, DueDelivery, Ended, Journal, JournalError, RegisterWait, Role, Tried, Verdict};
 use marks::delivery::{ACCEPTED, State};
 use marks::id::MarkId;
 
@@ -73,6 +73,12 @@ pub(super) enum Broken {
     IgnoresHolds,
     /// What another controller wrote counts for nothing where its time lies ahead of this controller's clock.
     VoidsWhatLiesAhead,
+    /// A register of which a part is missing counts as whole.
+    MissesNothing,
+    /// What no key seals counts like everything else.
+    BelievesEverybody,
+    /// The monitor never fails for want of a disk.
+    StaysAtItsDisk,
 }
 
 /// An exchange under way.
@@ -119,7 +125,11 @@ pub(super) struct Daemon {
     clocks: Moment,
     history_read: usize,
     /// Milliseconds since the story began.
-    began: u64,
+    pub(super) began: u64,
+    /// Since when nothing could be written, in the same.
+    pub(super) trouble: Option<u64>,
+    /// Begun in the journal, not sent, and to be taken back.
+    unsent: Vec<DueDelivery>,
 }
 
 impl Daemon {
@@ -159,6 +169,8 @@ impl Daemon {
             clocks,
             history_read: usize::MAX,
             began: world.clock.now,
+            trouble: None,
+            unsent: Vec::new(),
         };
         daemon.poll_soon(world.clock.now);
         daemon
@@ -167,6 +179,22 @@ impl Daemon {
     /// Something in the cluster may have changed.
     pub(super) fn poll_soon(&mut self, now: u64) {
         self.polls.extend([now, now + GRACES[0], now + GRACES[1]]);
+    }
+
+    /// A pass has failed: the next one comes a second later.
+    pub(super) fn cannot_write(&mut self, now: u64) {
+        self.trouble.get_or_insert(now);
+        self.polls.insert(now + 1_000);
+    }
+
+    /// Whether its monitor fails for want of a disk: the daemon's own rule, by a clock that cannot be moved.
+    pub(super) fn is_better_elsewhere(&self, now: u64) -> bool {
+        let Some(since) = self.trouble.filter(|_| self.broken != Broken::StaysAtItsDisk) else {
+            return false;
+        };
+        let since = Instant::now() - Duration::from_millis(now - since);
+        *self.shared.journal_trouble() = Some((since, "it is full".to_owned()));
+        self.shared.is_better_elsewhere()
     }
 
     /// One pass of the engine. Gives where it was killed.
@@ -178,20 +206,20 @@ impl Daemon {
         cut: Option<Cut>,
     ) -> Result<(), Cut> {
         let now = world.clock.moment();
-        self.mind_the_clock(now, &world.clock.boot());
+        self.mind_the_clock(now, &world.clock.boot())?;
         self.gather(world, rng, now);
         if !self.answers.is_empty() {
             stop_at(cut, Cut::BeforeRecord)?;
         }
-        self.take_back(now);
+        self.take_back(now)?;
         if self.is_time_to_poll(world.clock.now) {
-            self.take_in(world, now);
+            self.take_in(world, now)?;
             stop_at(cut, Cut::BeforePolicy)?;
-            steer::steer(&mut self.journal, self.shared.policy(), now.wall).unwrap();
+            written(steer::steer(&mut self.journal, self.shared.policy(), now.wall))?;
             stop_at(cut, Cut::BeforeRegister)?;
-            self.keep_up(world, now.wall);
+            self.keep_up(world, now.wall)?;
         } else if self.upkeep_at.is_some_and(|at| at <= world.clock.now) {
-            self.keep_up(world, now.wall);
+            self.keep_up(world, now.wall)?;
         }
         self.probe(world, rng);
         self.dispatch(world, audit, rng, (now, cut))?;
@@ -207,29 +235,30 @@ impl Daemon {
     }
 
     /// As the engine does where the clock was set.
-    fn mind_the_clock(&mut self, now: Moment, boot: &Boot) {
+    fn mind_the_clock(&mut self, now: Moment, boot: &Boot) -> Result<(), Cut> {
         let set = now.set_since(self.clocks).unwrap_or_default();
         if set < 0 {
-            self.journal.put_off_no_longer_than(now.wall + endpoint::CAP).unwrap();
+            written(self.journal.put_off_no_longer_than(now.wall + endpoint::CAP))?;
         }
         if set != 0 {
-            self.journal.mind_the_clock(boot, now.wall).unwrap();
+            written(self.journal.mind_the_clock(boot, now.wall))?;
         }
-        let mut started = self.shared.base.started();
-        *started = Timestamp(started.0.saturating_add(set));
+        self.shared.clock_was_set(set);
         self.clocks = now;
+        Ok(())
     }
 
-    fn take_in(&mut self, world: &mut World, now: Moment) {
+    fn take_in(&mut self, world: &mut World, now: Moment) -> Result<(), Cut> {
         if self.broken == Broken::BlocksClearing && self.is_stormy() {
-            return;
+            return Ok(());
         }
         let is_recent = world.clock.now.saturating_sub(world.fenced.max(self.began)) < 60_000;
-        let with_history = is_recent || self.history_read != world.history.len();
-        self.poll(world, now, with_history);
+        let with_history = is_recent || self.history_read != world.history.len() || self.trouble.is_some();
+        self.poll(world, now, with_history)?;
         if std::mem::take(&mut self.shared.base.seen().history_wanted) && !with_history {
-            self.poll(world, now, true);
+            self.poll(world, now, true)?;
         }
+        Ok(())
     }
 
     fn is_stormy(&self) -> bool {
@@ -237,7 +266,7 @@ impl Daemon {
         holds.values().any(|held| held.words.iter().any(|word| word == "storm"))
     }
 
-    fn poll(&mut self, world: &mut World, now: Moment, with_history: bool) {
+    fn poll(&mut self, world: &mut World, now: Moment, with_history: bool) -> Result<(), Cut> {
         let view = Arc::new(View {
             taken: now.instant,
             quorum: Ok(true),
@@ -251,14 +280,14 @@ impl Daemon {
             self.history_read = world.history.len();
         }
         // It asks for news every other second, which is not played: the cluster was as it is until this moment.
-        if self.shared.base.seen().has_passed() {
+        if self.shared.base.seen().has_passed() && self.trouble.is_none() {
             let before = Duration::from_secs(1);
             let asked = Moment { instant: now.instant - before, wall: now.wall - before };
             self.shared.base.seen().note_no_news(true, asked);
         }
         self.shared.base.seen().note(&view);
-        apply::take_in_at(&mut self.journal, (&self.shared.base, &self.shared.accounts), Some(&view), now)
-            .unwrap();
+        let known = (&*self.shared.base, &self.shared.accounts);
+        written(apply::take_in_at(&mut self.journal, known, Some(&view), now))
     }
 
     fn entries(&self, world: &World) -> Entries {
@@ -267,19 +296,23 @@ impl Daemon {
             let latest = world.clock.wall() + CLOCK_SKEW;
             entries.sound.retain(|_, entry| entry.at() <= latest);
         }
+        if self.broken == Broken::BelievesEverybody {
+            entries.sealed.extend(std::mem::take(&mut entries.unsealed).into_keys());
+        }
+        entries.is_partial &= self.broken != Broken::MissesNothing;
         entries
     }
 
     /// Writes what the register lacks.
-    fn keep_up(&mut self, world: &mut World, now: Timestamp) {
-        self.upkeep_at = None;
+    fn keep_up(&mut self, world: &mut World, now: Timestamp) -> Result<(), Cut> {
         let entries = world.entries();
         let found = (Register::Attrd, &entries);
-        let wanted = self.upkeep.wanted(&mut self.journal, &self.shared.base, found, now).unwrap();
+        let wanted = written(self.upkeep.wanted(&mut self.journal, &self.shared.base, found, now))?;
+        self.upkeep_at = None;
         let mut new = Vec::new();
         for entry in wanted.unwrap_or_default() {
             let key = entry.key();
-            let is_there = world.register.contains_key(&key);
+            let is_there = entries.sound.contains_key(&key) && !entries.unsealed.contains_key(&key);
             if !is_there {
                 world.publish(entry);
             }
@@ -287,8 +320,9 @@ impl Daemon {
                 new.push(key.to_string());
             }
         }
-        if !new.is_empty() {
-            self.journal.note_published(Register::Attrd, &new).unwrap();
+        match new.as_slice() {
+            [] => Ok(()),
+            new => written(self.journal.note_published(Register::Attrd, new)),
         }
     }
 
@@ -366,15 +400,17 @@ impl Daemon {
     }
 
     /// What stands in an outbox for too long begins again.
-    fn take_back(&mut self, now: Moment) {
-        let stale: Vec<DueDelivery> =
-            self.shared.routes.outboxes().values_mut().flat_map(|outbox| outbox.remove_stale(now)).collect();
-        let keys: Vec<(MarkId, &str)> =
-            stale.iter().map(|due| (due.mark.id, due.delivery.route.as_str())).collect();
-        self.journal.take_back(&keys, now.wall).unwrap();
-        for (mark, route) in keys {
-            self.under_way.remove(&(mark, route.to_owned()));
+    fn take_back(&mut self, now: Moment) -> Result<(), Cut> {
+        for outbox in self.shared.routes.outboxes().values_mut() {
+            self.unsent.extend(outbox.remove_stale(now));
         }
+        let keys: Vec<(MarkId, &str)> =
+            self.unsent.iter().map(|due| (due.mark.id, due.delivery.route.as_str())).collect();
+        written(self.journal.take_back(&keys, now.wall))?;
+        for due in self.unsent.drain(..) {
+            self.under_way.remove(&(due.mark.id, due.delivery.route));
+        }
+        Ok(())
     }
 
     /// Puts answers on record, begins what is due and sends it.
@@ -385,7 +421,7 @@ impl Daemon {
         rng: &mut Rng,
         (now, cut): (Moment, Option<Cut>),
     ) -> Result<(), Cut> {
-        let ended = std::mem::take(&mut self.answers);
+        let ended = self.answers.clone();
         let capacity = self.capacity(now);
         let wait = Some(RegisterWait {
             register: Register::Attrd,
@@ -394,11 +430,12 @@ impl Daemon {
         });
         let comes_first = self.shared.policy.steering().is_limited();
         let (first, then): (&[Ended], &[Ended]) = if comes_first { (&ended, &[]) } else { (&[], &ended) };
-        let mut dispatched = self.journal.dispatch(first, &[], wait, now.wall).unwrap();
-        steer::keep_up(&mut self.journal, self.shared.policy(), (&capacity, wait), now.wall).unwrap();
+        let mut dispatched = written(self.journal.dispatch(first, &[], wait, now.wall))?;
+        written(steer::keep_up(&mut self.journal, self.shared.policy(), (&capacity, wait), now.wall))?;
         audit.check(world, self);
         self.break_holds(now.wall);
-        dispatched.add(self.journal.dispatch(then, &capacity, wait, now.wall).unwrap());
+        dispatched.add(written(self.journal.dispatch(then, &capacity, wait, now.wall))?);
+        self.answers.clear();
         self.shared.base.damages.report(&dispatched.damaged);
         for Ended { mark, route, .. } in ended.iter() {
             audit.ended(world, *mark, route);
@@ -619,8 +656,12 @@ impl Daemon {
     /// The entry of an acknowledgement stands in the register for all to see.
     pub(super) fn is_known_to_all(world: &World, mark: MarkId, route: &str) -> bool {
         let key = marks::register::Key::Acknowledged(mark, route.to_owned());
-        matches!(world.register.get(&key), Some(Entry::Acknowledged(_)))
+        !world.is_missing(&key) && matches!(world.register.get(&key), Some(Entry::Acknowledged(_)))
     }
+}
+
+fn written<T>(done: Result<T, JournalError>) -> Result<T, Cut> {
+    done.map_err(|_| Cut::Unwritten)
 }
 
 fn stop_at(cut: Option<Cut>, here: Cut) -> Result<(), Cut> {

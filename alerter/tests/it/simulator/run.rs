@@ -13,7 +13,7 @@ use marks::register::{About, Decision, Ending, Scope};
 use super::audit::{Audit, Tally, is_notified_otherwise};
 use super::daemon::{Broken, Callback, Daemon};
 use super::story::{Cut, Event, Scale, Story};
-use super::world::{Mood, Order, World, mix};
+use super::world::{MONITOR, Mood, Order, World, mix};
 
 /// Hosts need longer than this to come back and to fail again, in milliseconds.
 const SETTLING: u64 = 12_000;
@@ -115,7 +115,12 @@ impl Run {
         let callback = daemon.and_then(|_| self.callbacks.iter().map(|callback| callback.at).min());
         let ends = self.world.orders.iter().filter_map(|order| order.until);
         let ends = ends.filter(|until| *until > self.world.clock.now);
-        [event, restart, alerter, callback, ends.min()].into_iter().flatten().min().unwrap_or(u64::MAX)
+        let monitor = self.world.jam.filter(|jam| daemon.is_some_and(|it| it.controller == jam.controller));
+        // One that hangs does nothing.
+        let hangs = monitor.is_some_and(|jam| jam.hangs);
+        let own = alerter.into_iter().chain(callback).filter(|_| !hangs).min();
+        let others = [event, restart, own, monitor.map(|jam| jam.monitor), ends.min()];
+        others.into_iter().flatten().min().unwrap_or(u64::MAX)
     }
 
     /// Everything that happens at this moment.
@@ -134,13 +139,28 @@ impl Run {
             self.poll_soon();
         }
         self.world.past_orders.extend(self.world.orders.extract_if(.., |order| over(order)));
+        self.monitor();
         self.confirm();
         self.pass();
     }
 
+    /// Pacemaker moves an alerter whose disk cannot be written, where that says so.
+    fn monitor(&mut self) {
+        let now = self.world.clock.now;
+        let (Some(jam), Some(daemon)) = (&mut self.world.jam, &mut self.daemon) else { return };
+        if jam.controller != daemon.controller || now < jam.monitor {
+            return;
+        }
+        jam.monitor = now + MONITOR;
+        if daemon.is_better_elsewhere(now) {
+            self.audit.say(&self.world, || "the monitor fails for want of a disk".to_owned());
+            self.kill(None);
+        }
+    }
+
     fn start(&mut self) {
         let Some((_, controller)) = self.restart.take() else { return };
-        let controller = self.world.living(controller);
+        let controller = self.world.fit(controller);
         let was = self.world.clock.active;
         let mut daemon = Daemon::start(&mut self.world, controller, self.broken);
         if controller != was {
@@ -156,9 +176,20 @@ impl Run {
 
     fn pass(&mut self) {
         let Some(daemon) = &mut self.daemon else { return };
+        let jam = self.world.jam.filter(|jam| jam.controller == daemon.controller);
+        if jam.is_some_and(|jam| jam.hangs) {
+            return daemon.cannot_write(self.world.clock.now);
+        }
         let cut = self.cut.map(|(cut, _)| cut);
         let passed = daemon.pass(&mut self.world, &mut self.audit, &mut self.rng, cut);
         self.callbacks.append(&mut daemon.callbacks);
+        if passed == Err(Cut::Unwritten) {
+            assert!(jam.is_some(), "a sound disk was not written");
+            return daemon.cannot_write(self.world.clock.now);
+        }
+        if let Some(since) = daemon.trouble.take() {
+            self.audit.wrote_again(&self.world, since);
+        }
         if let Err(cut) = passed {
             self.audit.say(&self.world, || format!("the alerter is killed: {cut:?}"));
             let to = self.cut.take().and_then(|(_, to)| to);
@@ -181,7 +212,9 @@ impl Run {
     /// Receivers say that they have what they had only accepted.
     fn confirm(&mut self) {
         let (now, wall) = (self.world.clock.now, self.world.clock.wall());
-        let Some(daemon) = &mut self.daemon else { return };
+        let Some(daemon) = self.daemon.as_mut().filter(|it| !self.world.is_jammed(it.controller)) else {
+            return;
+        };
         let (due, later) =
             std::mem::take(&mut self.callbacks).into_iter().partition(|callback| callback.at <= now);
         self.callbacks = later;
@@ -229,6 +262,14 @@ impl Run {
             Event::Loses { controller } => self.lose(controller),
             Event::Finds => self.world.lost.clear(),
             Event::Skips { host, is_skipped } => self.world.skip(host, is_skipped),
+            Event::Lacks { one_in } => self.world.lack(one_in, &mut self.rng),
+            Event::Heals => self.world.heal(),
+            Event::Replaces { controller } => self.replace(controller),
+            Event::Jams { behind, hangs } => {
+                let controller = (self.world.clock.active + behind) % 3;
+                self.world.jam(controller, hangs, &mut self.rng);
+            }
+            Event::Frees => self.world.free(),
             Event::SetsClock { by } => {
                 self.world.clock.set += by;
                 self.world.orders.iter_mut().for_each(|order| order.may_last = true);
@@ -237,9 +278,21 @@ impl Run {
                 self.world.clock.jump(controller, by);
                 self.world.orders.iter_mut().for_each(|order| order.may_last = true);
             }
+            // A command at a disk that cannot be written fails, and the operator tries it again later.
+            other if self.daemon.as_ref().is_some_and(|it| self.world.is_jammed(it.controller)) => {
+                self.audit.say(&self.world, || format!("not answered: {other:?}"));
+            }
             other => self.decide(other),
         }
         self.poll_soon();
+    }
+
+    /// The alerter starts where it never ran, and nothing is known any more.
+    fn replace(&mut self, controller: usize) {
+        self.world.free();
+        self.kill(None);
+        self.restart = Some((self.world.clock.now, controller));
+        self.world.replace(controller);
     }
 
     fn fence(&mut self, host: usize, by: Option<usize>) {
@@ -323,7 +376,8 @@ impl Run {
         let Some(daemon) = &mut self.daemon else { return };
         assert!(daemon.journal.decide(&decision).unwrap());
         let until = limit.map(|limit| self.world.clock.now + limit);
-        self.world.orders.push(Order { id: decision.id, scope, until, is_maintenance, may_last: false });
+        let (id, may_last, is_missing) = (decision.id, false, false);
+        self.world.orders.push(Order { id, scope, until, is_maintenance, may_last, is_missing });
     }
 
     fn end_order(&mut self, is_maintenance: bool) {
@@ -337,6 +391,8 @@ impl Run {
             if !is_ended && !order.fades(self.world.clock.now) {
                 self.audit.violations.push(format!("what an operator decided cannot be ended: {order:?}"));
             }
+            // Another controller may still have it.
+            self.world.past_orders.extend(Some(order).filter(|order| !is_ended && order.is_missing));
         }
     }
 
@@ -353,6 +409,7 @@ impl Run {
         let Some(daemon) = &mut self.daemon else { return };
         if daemon.journal.decide(&decision).unwrap() {
             self.world.released.insert(mark);
+            self.world.dismissed.remove(&mark);
         }
     }
 
@@ -386,6 +443,8 @@ impl Run {
         self.cut = None;
         self.events.clear();
         self.world.lost.clear();
+        self.world.free();
+        self.world.heal();
         let now = self.world.clock.now;
         for receiver in self.world.receivers.values_mut() {
             receiver.mood = Mood::Takes;

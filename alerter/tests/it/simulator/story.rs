@@ -134,6 +134,24 @@ pub(super) enum Event {
     Damages {
         rank: usize,
     },
+    /// Of the register one entry in so many is missing, and it is seen that something is.
+    Lacks {
+        one_in: u8,
+    },
+    /// It is there again.
+    Heals,
+    /// The register is empty, and the alerter starts on a controller whose journal is.
+    Replaces {
+        controller: usize,
+    },
+    /// Nothing can be written on the disk of the alerter's controller, or of one so many behind it: it hangs, or is full for some of
+    /// what is written.
+    Jams {
+        behind: usize,
+        hangs: bool,
+    },
+    /// It can be written again.
+    Frees,
 }
 
 /// Where an alerter is killed.
@@ -149,6 +167,8 @@ pub(super) enum Cut {
     Sent,
     /// Answers have come and are not on record.
     BeforeRecord,
+    /// Nowhere: what it wanted to write could not be written, and it goes on.
+    Unwritten,
 }
 
 impl Cut {
@@ -184,7 +204,8 @@ pub(super) struct Story {
 pub(super) struct Scale {
     pub(super) hours: u64,
     pub(super) most_hosts: usize,
-    /// 1: clocks differ, registers are lost, entries forged, hosts are cluster nodes, and endpoints refuse some of them; 2: clocks are
+    /// 1: clocks differ, registers are lost or lack parts, entries forged, hosts are cluster nodes, disks hang or are full, and endpoints
+    /// refuse some hosts; 2: clocks are
     /// wrong by up to ten years, too, and the cluster forgets returns; 3: they are set, too. Not every seed holds yet.
     pub(super) hard: u64,
 }
@@ -224,6 +245,9 @@ impl Story {
         }
         if scale.hard > 1 {
             story.mistake(&mut Rng::with_seed(mix(seed ^ 0x00c1_0c45)));
+        }
+        if scale.hard > 0 {
+            story.lack(&mut Rng::with_seed(mix(seed ^ 0x1acc)));
         }
         if scale.hard > 2 && story.has_key {
             story.jump(&mut Rng::with_seed(mix(seed ^ 0x0001_04d5)));
@@ -301,11 +325,17 @@ impl Story {
     }
 
     pub(super) fn loses_register(&self) -> bool {
-        self.events.iter().any(|(_, event)| matches!(event, Event::Empties { .. }))
+        let loses = |event: &Event| matches!(event, Event::Empties { .. } | Event::Replaces { .. });
+        self.events.iter().any(|(_, event)| loses(event))
     }
 
     pub(super) fn loses_controllers(&self) -> bool {
-        self.events.iter().any(|(_, event)| matches!(event, Event::Loses { .. }))
+        let loses = |event: &Event| matches!(event, Event::Loses { .. } | Event::Replaces { .. });
+        self.events.iter().any(|(_, event)| loses(event))
+    }
+
+    pub(super) fn lacks_parts(&self) -> bool {
+        self.events.iter().any(|(_, event)| matches!(event, Event::Lacks { .. }))
     }
 
     /// Not every story has everything: rare events must not drown in frequent ones.
@@ -369,6 +399,34 @@ impl Story {
                     *unseen = rng.u8(..4) == 0;
                 }
             }
+        }
+    }
+
+    /// What is missing, and disks that cannot be written, while something happens; with a key also entries that no key seals.
+    fn lack(&mut self, rng: &mut Rng) {
+        let busy = self.events[rng.usize(..self.events.len())].0;
+        let (at, controller) = (busy.saturating_sub(rng.u64(..20_000)).max(1), rng.usize(..3));
+        let later = at + *rng.choice(&[20_000, 5 * MINUTE, HOUR]).unwrap();
+        match rng.u8(..8) {
+            // Only sealed heads show that something is missing.
+            0 | 1 => {
+                self.has_key = true;
+                self.events.retain(|(_, event)| !matches!(event, Event::Forges { .. }));
+                self.add(at, Event::Lacks { one_in: rng.u8(1..4) });
+                self.add(at + rng.u64(1_000..MINUTE), Event::Dies { cut: Cut::Sent, to: Some(controller) });
+                self.add(later, Event::Heals);
+            }
+            2 => self.add(at, Event::Replaces { controller }),
+            3..=5 => {
+                self.add(at, Event::Jams { behind: rng.usize(..4) / 3, hangs: rng.bool() });
+                self.add(later, Event::Frees);
+            }
+            _ => {}
+        }
+        for _ in 0..if self.has_key { rng.usize(..6) } else { 0 } {
+            let (at, host, rank) = (self.at(rng), self.host(rng), rng.usize(..6));
+            let forgery = *rng.choice(&Forgery::UNSEALED).unwrap();
+            self.add(at, Event::Forges { forgery, host, rank });
         }
     }
 

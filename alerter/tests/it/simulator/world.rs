@@ -10,12 +10,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use alerter::moment::Moment;
+use fastrand::Rng;
 use journal::{Journal, Role};
 use marks::fencing::Fencing;
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId, NoteId};
 use marks::mark::{MarkRow, Settlement};
-use marks::register::{Entries, Entry, KEPT, Key, Register, Returned, Scope, Settled};
+use marks::register::{
+    About, Decision, Entries, Entry, KEPT, Key, Register, Returned, Scope, Settled, Unsealed,
+};
 use marks::sighting::{Sighting, Witness};
 use marks::time::{Boot, Timestamp};
 use pacemaker::cib::Cib;
@@ -195,9 +198,24 @@ pub(super) enum Forgery {
     Lives,
     /// The same, in many years.
     Future,
+    /// Everything is paused.
+    Pauses,
+    /// An open mark is released.
+    Releases,
 }
 
 impl Forgery {
+    /// Where there is a key.
+    pub(super) const UNSEALED: [Self; 8] = [
+        Self::Ends,
+        Self::Returns,
+        Self::OtherName,
+        Self::OtherDisks,
+        Self::Lives,
+        Self::Future,
+        Self::Pauses,
+        Self::Releases,
+    ];
     pub(super) const ALL: [Self; 6] =
         [Self::Ends, Self::Returns, Self::OtherName, Self::OtherDisks, Self::Lives, Self::Future];
 }
@@ -212,14 +230,32 @@ pub(super) struct Order {
     pub(super) is_maintenance: bool,
     /// Another controller has read it, and counts its time from then on; or a clock was set.
     pub(super) may_last: bool,
+    /// It stands in a part of the register that is missing, or was lost with a journal.
+    pub(super) is_missing: bool,
 }
 
 impl Order {
     /// Whether it may be over, and nobody can say.
     pub(super) fn fades(&self, now: u64) -> bool {
-        self.may_last && self.until.is_some_and(|until| until <= now + ORDER_SLACK)
+        self.is_missing || self.may_last && self.until.is_some_and(|until| until <= now + ORDER_SLACK)
     }
 }
+
+/// A disk that cannot be written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Jam {
+    pub(super) controller: usize,
+    pub(super) hangs: bool,
+    /// When the alerter there is monitored next.
+    pub(super) monitor: u64,
+}
+
+/// How often Pacemaker monitors the alerter, in milliseconds.
+pub(super) const MONITOR: u64 = 10_000;
+/// What is written of a mark, and what a full disk says to it.
+const TABLES: [&str; 7] = ["fencing", "mark", "folded", "delivery", "hold", "connection", "history"];
+const WRITES: [&str; 3] = ["INSERT", "UPDATE", "DELETE"];
+const REFUSED: &str = "BEGIN SELECT RAISE(ABORT, 'the disk is full'); END;";
 
 /// Clocks that are set make the end of an order as uncertain as this, in milliseconds.
 const ORDER_SLACK: u64 = 5_000;
@@ -256,6 +292,15 @@ pub(super) struct World {
     pub(super) group_releases: BTreeMap<String, Timestamp>,
     pub(super) released: BTreeSet<MarkId>,
     pub(super) dismissed: BTreeSet<MarkId>,
+    /// What of the register is missing, and since when something is.
+    missing: BTreeSet<Key>,
+    pub(super) lacking: Option<u64>,
+    /// What stands there and no key seals.
+    planted: BTreeSet<Key>,
+    pub(super) jam: Option<Jam>,
+    freed: u64,
+    /// When a controller was set up anew, and nothing was known any more.
+    pub(super) replaced: Option<Timestamp>,
     has_key: bool,
     agents: Vec<Journal>,
     cib: Option<Arc<Cib>>,
@@ -304,6 +349,12 @@ impl World {
             group_releases: BTreeMap::new(),
             released: BTreeSet::new(),
             dismissed: BTreeSet::new(),
+            missing: BTreeSet::new(),
+            lacking: None,
+            planted: BTreeSet::new(),
+            jam: None,
+            freed: 0,
+            replaced: None,
             has_key: story.has_key,
             agents: Vec::new(),
             cib: None,
@@ -356,8 +407,80 @@ impl World {
     }
 
     pub(super) fn entries(&self) -> Entries {
-        let sealed = self.register.keys().filter(|_| self.has_key).cloned().collect();
-        Entries { sound: self.register.clone(), sealed, ..Entries::default() }
+        let mut sound = self.register.clone();
+        sound.retain(|key, _| !self.missing.contains(key));
+        let sealed =
+            sound.keys().filter(|key| self.has_key && !self.planted.contains(key)).cloned().collect();
+        let unsealed = self.planted.iter().map(|key| (key.clone(), Unsealed::Unknown)).collect();
+        Entries { sound, sealed, unsealed, is_partial: self.lacking.is_some(), ..Entries::default() }
+    }
+
+    /// Of the register one entry in so many is missing. What ends a decision is not missed without it.
+    pub(super) fn lack(&mut self, one_in: u8, rng: &mut Rng) {
+        self.lacking = Some(self.clock.now);
+        self.missing = self.register.keys().filter(|_| rng.u8(..one_in) == 0).cloned().collect();
+        for key in self.missing.clone() {
+            if let Key::Ending(id) = key {
+                self.missing.insert(Key::Decision(id));
+            }
+        }
+        for order in &mut self.orders {
+            order.is_missing = self.missing.contains(&Key::Decision(order.id));
+        }
+    }
+
+    pub(super) fn is_missing(&self, key: &Key) -> bool {
+        self.missing.contains(key)
+    }
+
+    pub(super) fn heal(&mut self) {
+        self.lacking = None;
+        self.missing.clear();
+        self.orders.iter_mut().for_each(|order| order.is_missing = false);
+    }
+
+    /// The register is empty, and so is a controller's journal.
+    pub(super) fn replace(&mut self, controller: usize) {
+        self.register.clear();
+        self.planted.clear();
+        self.orders.iter_mut().for_each(|order| order.is_missing = true);
+        self.replaced = Some(self.clock.right());
+        let home = self.journal(controller);
+        for end in ["", "-wal", "-shm"] {
+            let _is_not_there = fs::remove_file(format!("{}{end}", home.display()));
+        }
+        self.agents[controller] = Journal::open(&home, Role::Agent).unwrap();
+    }
+
+    /// A full disk still takes something here and there.
+    pub(super) fn jam(&mut self, controller: usize, hangs: bool, rng: &mut Rng) {
+        self.jam = Some(Jam { controller, hangs, monitor: self.clock.now + MONITOR });
+        let full = TABLES.iter().filter(|_| !hangs && rng.u8(..3) > 0);
+        let refuse =
+            |write, table| format!("CREATE TRIGGER {write}_{table} BEFORE {write} ON {table} {REFUSED}");
+        let sql = full.flat_map(|table| WRITES.map(|write| refuse(write, table)));
+        self.tamper(controller, &sql.collect::<String>());
+    }
+
+    pub(super) fn free(&mut self) {
+        let Some(Jam { controller, .. }) = self.jam.take() else { return };
+        self.freed = self.clock.now;
+        let take = |write, table| format!("DROP TRIGGER IF EXISTS {write}_{table};");
+        let sql = TABLES.iter().flat_map(|table| WRITES.map(|write| take(write, table)));
+        self.tamper(controller, &sql.collect::<String>());
+    }
+
+    /// Whether the alerter may not have seen what happened lately.
+    pub(super) fn was_jammed(&self) -> bool {
+        self.jam.is_some() || (self.freed > 0 && self.clock.now < self.freed + MONITOR)
+    }
+
+    pub(super) fn is_jammed(&self, controller: usize) -> bool {
+        self.jam.is_some_and(|jam| jam.controller == controller)
+    }
+
+    pub(super) fn tamper(&self, controller: usize, sql: &str) {
+        rusqlite::Connection::open(self.journal(controller)).unwrap().execute_batch(sql).unwrap();
     }
 
     /// The fencing history as the alerter's controller has it: each dates what it hears of with its own clock.
@@ -374,6 +497,12 @@ impl World {
     /// The controller, or the next one that is not lost.
     pub(super) fn living(&self, controller: usize) -> usize {
         (0..3).map(|more| (controller + more) % 3).find(|at| !self.lost.contains(at)).unwrap_or(0)
+    }
+
+    /// The same where the alerter can start: its disk can be written.
+    pub(super) fn fit(&self, controller: usize) -> usize {
+        let is_fit = |at: &usize| !self.lost.contains(at) && !self.is_jammed(*at);
+        (0..3).map(|more| (controller + more) % 3).find(is_fit).unwrap_or(controller)
     }
 
     /// A host dies and Pacemaker fences it; `fence_mark` runs on a controller, where it is configured.
@@ -408,8 +537,13 @@ impl World {
                 Forgery::OtherDisks => entry.mark.on_shared_storage = false,
                 _ => entry.mark.fqdn = HostName::parse("elsewhere.example.net").unwrap(),
             }
-            self.forged_about.insert(id.into());
-            self.publish(Entry::Mark(entry));
+            self.forged_about.extend((!self.has_key).then_some(MarkId::from(id)));
+            self.plant(Entry::Mark(entry));
+        }
+        // The register alone has what the disk does not take.
+        if self.is_jammed(by) {
+            self.publish(Entry::Fencing(fencing));
+            return id;
         }
         self.agents[by].append_fencing(&fencing).unwrap();
         self.monitor(by);
@@ -432,6 +566,9 @@ impl World {
     /// What `fence_mark` does at each `monitor` and at the end of each `off`: what its journal has and the register lacks is
     /// published.
     pub(super) fn monitor(&mut self, controller: usize) {
+        if self.is_jammed(controller) {
+            return;
+        }
         let since = self.clock.of(controller) - Duration::from_secs(86_400);
         let waiting = self.agents[controller].unpublished(since).unwrap().sound;
         let keys: Vec<String> = waiting.iter().map(|fencing| Key::Fencing(fencing.id).to_string()).collect();
@@ -439,8 +576,9 @@ impl World {
         self.agents[controller].note_published(Register::Attrd, &keys).unwrap();
         let since = self.clock.of(controller) - KEPT;
         let lost = self.agents[controller].unsettled(Register::Attrd, since).unwrap().sound;
+        let register = self.entries().believed().sound;
         for fencing in lost {
-            if !stands(&fencing, &self.register) {
+            if !stands(&fencing, &register) {
                 self.publish(Entry::Again(fencing));
             }
         }
@@ -453,31 +591,53 @@ impl World {
             (Forgery::Ends, Some(row)) => {
                 let how = Settlement::Acknowledged;
                 self.forged_about.insert(row.id);
-                self.publish(Entry::Settled(Settled { mark: row.id, how, at, by: "ctl9".to_owned() }));
+                self.plant(Entry::Settled(Settled { mark: row.id, how, at, by: "ctl9".to_owned() }));
             }
             (Forgery::Returns, Some(row)) if !self.hosts[self.index_of[&row.node]].is_up => {
-                self.publish(Entry::Returned(Returned { mark: row.id, at, by }));
+                self.plant(Entry::Returned(Returned { mark: row.id, at, by }));
             }
+            (Forgery::Pauses, _) => self.plant_decision(About::Pause { scope: Scope::All, until: None }),
+            (Forgery::Releases, Some(row)) => self.plant_decision(About::Release(row.id)),
             (Forgery::OtherName | Forgery::OtherDisks, _) => self.beside = Some(forgery),
             (Forgery::Lives | Forgery::Future, _) if self.hosts[host].is_up => {
                 let fencing = self.fencing(2, host);
-                self.forged.insert(fencing.id.into());
+                self.forged.extend((!self.has_key).then_some(MarkId::from(fencing.id)));
                 if forgery == Forgery::Lives {
                     // Some name no connection: only clocks are left to judge them by.
                     let incarnation = fencing.incarnation.clone().filter(|_| host.is_multiple_of(2));
-                    return self.publish(Entry::Fencing(Fencing { incarnation, ..fencing }));
+                    return self.plant(Entry::Fencing(Fencing { incarnation, ..fencing }));
                 }
                 let mut entry = mark_of(&fencing, CONTROLLERS[1]);
                 entry.mark.failure_time = at + Duration::from_secs(10 * 365 * 86_400);
-                self.publish(Entry::Mark(entry));
+                self.plant(Entry::Mark(entry));
             }
             _ => {}
         }
     }
 
-    /// An entry is written once.
+    fn plant_decision(&mut self, about: About) {
+        let (id, at) = (self.note_id(), self.clock.wall());
+        self.plant(Entry::Decision(Decision { id, about, at, actor: "eve".into(), reason: "none".into() }));
+    }
+
+    /// Somebody writes who has no key.
+    fn plant(&mut self, entry: Entry) {
+        let key = entry.key();
+        if self.has_key && !self.register.contains_key(&key) {
+            self.planted.insert(key.clone());
+        }
+        self.register.entry(key).or_insert(entry);
+    }
+
+    /// An entry is written once, by those who have a key on pages of their own.
     pub(super) fn publish(&mut self, entry: Entry) {
-        self.register.entry(entry.key()).or_insert(entry);
+        let key = entry.key();
+        self.missing.remove(&key);
+        if self.planted.remove(&key) {
+            self.register.insert(key, entry);
+        } else {
+            self.register.entry(key).or_insert(entry);
+        }
     }
 
     /// A host is back: its remote resource runs on that controller. That is `unseen` where the cluster has lost the connection at once.
