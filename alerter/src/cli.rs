@@ -364,6 +364,11 @@ pub struct Setup {
     /// Run the commands and stop at the first that fails; a correct cluster is not changed
     #[arg(long)]
     pub apply: bool,
+    /// Set up only the agent for compute hosts (docs/compute-health.md), which observes; --health=fence later has Pacemaker
+    /// fence hosts that fail their health check
+    #[arg(long, value_name = "REACTION", value_enum, num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "observe")]
+    pub health: Option<setup::Reaction>,
     /// Use the commands of this tool; the default is the installed one, or pcs if both are installed
     #[arg(long, value_name = "TOOL", value_enum)]
     pub tool: Option<Tool>,

@@ -72,5 +72,6 @@ fn fencing(call: &Call, target: &Target, settings: &Settings, cib: Option<&Cib>)
         already_down: cib.and_then(|cib| cib.fenced_before(&target.node)),
         given_domain: settings.domain.clone().filter(|text| domain(text).is_ok()),
         given_shared_storage: settings.shared_storage,
+        cause: cib.and_then(|cib| cib.complaint_of(&target.node)),
     }
 }

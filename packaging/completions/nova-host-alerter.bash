@@ -939,12 +939,16 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__setup)
-            opts="-o -h --check --apply --tool --hosts --cib --config --json --help"
+            opts="-o -h --check --apply --health --tool --hosts --cib --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --health)
+                    COMPREPLY=($(compgen -W "observe fence" -- "${cur}"))
+                    return 0
+                    ;;
                 --tool)
                     COMPREPLY=($(compgen -W "pcs crmsh" -- "${cur}"))
                     return 0

@@ -188,6 +188,8 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send
 json\t'JSON'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -l json -d 'Print JSON, the same as `-o json`'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l health -d 'Set up only the agent for compute hosts (docs/compute-health.md), which observes; --health=fence later has Pacemaker fence hosts that fail their health check' -r -f -a "observe\t'It is shown'
+fence\t'It is fenced, if it fails alone'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l tool -d 'Use the commands of this tool; the default is the installed one, or pcs if both are installed' -r -f -a "pcs\t'pcs'
 crmsh\t'crmsh, whose program is called crm'"
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l hosts -d 'Only remote nodes with these names, separated by commas; `*` stands for any characters, `?` for one; the default is `[hosts] match` in the configuration, else all' -r

@@ -49,6 +49,8 @@ pub struct Seen {
     pub touched: BTreeSet<HostName>,
     /// Hosts that were no members at the last pass.
     pub were_away: BTreeSet<HostName>,
+    /// Hosts with a health check that fails, as the journal has it; unset until that was read.
+    pub unhealthy: Option<BTreeSet<HostName>>,
     /// Hosts with `node_fenced` at the last pass.
     pub fenced: BTreeSet<HostName>,
     /// Each `node_fenced` that was looked at beside the fencing history: host, epoch seconds.

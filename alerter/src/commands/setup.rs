@@ -11,7 +11,7 @@ use pacemaker::cib::Cib;
 use pacemaker::read;
 use pacemaker::register::Tools;
 use serde::Serialize;
-use setup::{Cluster, Command, Finding, Ran, Step, Then, Tool, Wanted};
+use setup::{Cluster, Command, Finding, Ran, Reaction, Step, Then, Tool, Wanted};
 
 use super::answer::{Usage, print, println_all, say};
 use super::key::{self, KeyLine};
@@ -75,6 +75,8 @@ struct Found {
     xml: String,
     key: Option<KeyLine>,
     tool: Tool,
+    /// The command with its option.
+    called: &'static str,
     findings: Vec<Finding>,
     steps: Vec<Step>,
     commands: Vec<Command>,
@@ -83,13 +85,21 @@ struct Found {
 impl Found {
     fn take(cli: &Cli, options: &cli::Setup, tool: Tool) -> anyhow::Result<Self> {
         let (cluster, xml, key) = cluster(cli, options)?;
-        let mut findings = setup::check(&cluster);
+        let mut findings = match options.health {
+            Some(reaction) => setup::health(&cluster, reaction),
+            None => setup::check(&cluster),
+        };
         if !options.check {
             setup::prove(tool, &cluster, &xml, &mut findings);
         }
         let steps = setup::steps(&findings);
         let commands = setup::commands(tool, &cluster, &steps);
-        Ok(Self { cluster, xml, key, tool, findings, steps, commands })
+        let called = match options.health {
+            None => "setup",
+            Some(Reaction::Observe) => "setup --health",
+            Some(Reaction::Fence) => "setup --health=fence",
+        };
+        Ok(Self { cluster, xml, key, tool, called, findings, steps, commands })
     }
 
     /// What `setup` leaves to an operator.
@@ -106,8 +116,10 @@ impl Found {
                 )
             }
             Then::Setup(_) => {
-                "`nova-host-alerter setup` proves and prints the commands, `setup --apply` runs them"
-                    .to_owned()
+                let called = self.called;
+                format!(
+                    "`nova-host-alerter {called}` proves and prints the commands, `{called} --apply` runs them"
+                )
             }
             Then::Do(text) => text.clone(),
         }
@@ -215,7 +227,7 @@ fn check(cli: &Cli, found: &Found) -> anyhow::Result<ExitCode> {
 
 fn checked(found: &Found) -> String {
     let mut all: Vec<String> = found.findings.iter().map(|finding| found.text(finding)).collect();
-    if found.findings.is_empty() {
+    if found.findings.is_empty() && found.called == "setup" {
         let hosts = found.cluster.compute_hosts();
         all.push(format!("Nothing is wrong: {hosts} compute host(s) are marked when they are fenced."));
     }
@@ -247,7 +259,8 @@ fn nothing(is_right: bool) -> &'static str {
 
 /// The commands, and before them in comments what they do.
 fn script(found: &Found) -> String {
-    let head = format!("# With {}; `nova-host-alerter setup --apply` runs the same.", found.tool.as_str());
+    let (tool, called) = (found.tool.as_str(), found.called);
+    let head = format!("# With {tool}; `nova-host-alerter {called} --apply` runs the same.");
     let does = found.steps.iter().map(|step| format!("#  - {}", step.shown()));
     let lines = found.commands.iter().map(Command::line);
     std::iter::once(head).chain(does).chain(lines).collect::<Vec<_>>().join("\n")

@@ -138,6 +138,7 @@ fn word(node: HostName, base: &Base, caller: &Caller) -> Fencing {
         node,
         given_domain: None,
         given_shared_storage: None,
+        cause: None,
     }
 }
 

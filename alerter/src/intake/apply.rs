@@ -68,7 +68,8 @@ pub fn take_in_at(
     intake.note_returns(&cib)?;
     intake.call_back(entries)?;
     intake.say_refused(found);
-    Ok(())
+    // Last: no mark waits for it.
+    intake.note_health(&cib)
 }
 
 /// What is known here of a host that a client of the API reports.

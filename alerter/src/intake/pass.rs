@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
 use std::time::Instant;
 
-use journal::{Damage, Done, Journal, Taken, key_of};
+use journal::{Damage, Done, Journal, NewHistory, Taken, key_of};
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -181,6 +181,30 @@ impl<'a> Intake<'a> {
             }
         }
         self.base.seen().fenced = fenced;
+        Ok(())
+    }
+
+    /// A line where a health check of a host begins to fail, and one where it is a member and none fails any more.
+    pub(super) fn note_health(&mut self, cib: &Cib) -> Done {
+        let (now, unhealthy) = (self.around.now, cib.unhealthy());
+        let known = self.base.seen().unhealthy.clone();
+        let mut known = known.map_or_else(|| self.journal.unhealthy(), Ok)?;
+        let is_over = |host: &HostName| !unhealthy.contains_key(host) && cib.membership(host) == Some(true);
+        let over = known.iter().filter(|host| is_over(host));
+        let over = over.map(|host| (host, "healthy", "no health check of it fails any more"));
+        let begun = unhealthy.iter().filter(|(host, _)| !known.contains(host));
+        let begun = begun.map(|(host, reason)| (host, "unhealthy", reason.as_str()));
+        let rows = over.chain(begun).map(|(host, event, detail)| NewHistory {
+            node: Some(host),
+            ..NewHistory::new(now, event, detail, "nova-host-alerter")
+        });
+        let rows: Vec<NewHistory<'_>> = rows.collect();
+        if !rows.is_empty() {
+            self.journal.note_health(&rows)?;
+        }
+        known.retain(|host| !is_over(host));
+        known.extend(unhealthy.into_keys());
+        self.base.seen().unhealthy = Some(known);
         Ok(())
     }
 

@@ -229,6 +229,11 @@ kinds! {
     }
     /// A mark device is stopped, or failed on a controller.
     MarkDevice: { word: "mark-device" }
+    /// A health check of hosts fails.
+    HostHealth: {
+        word: "host-health",
+        then: "find out what is wrong there; `nova-host-alerter history` says since when, and docs/compute-health.md what follows",
+    }
     /// A host is gone, and nobody fenced it.
     NotFenced: { word: "not-fenced" }
     /// `[hosts] match` names a guest node, which nobody fences.
@@ -304,7 +309,9 @@ impl Kind {
     /// Whether the metrics have it also where there is none: what degrades, what `/health` has, and what the cluster lacks.
     pub fn is_watched(self) -> bool {
         let entry = self.entry();
-        entry.degrades || entry.health.is_some() || matches!(self, Self::MarkDevice | Self::NotFenced)
+        entry.degrades
+            || entry.health.is_some()
+            || matches!(self, Self::MarkDevice | Self::HostHealth | Self::NotFenced)
     }
 
     /// Whether it is about a route's endpoint as a whole.

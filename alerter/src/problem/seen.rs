@@ -12,6 +12,7 @@ use super::{Kind, Level, Place, Problem, account};
 use crate::cluster::{AUDIT_AFTER, Fault, Matter, missed_sentence};
 use crate::delivery::trouble;
 use crate::intake::account::Unaccounted;
+use crate::words::named;
 
 /// Why the configuration in the files is not in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +65,8 @@ pub struct Cluster {
     pub guests: Vec<(HostName, String)>,
     /// Mark devices that do not work.
     pub marks: Vec<MarkFault>,
+    /// Hosts with a health check that fails, each with what its agent says.
+    pub unhealthy: BTreeMap<HostName, String>,
     /// How long ago the last poll began.
     pub age: Option<Duration>,
     /// Entries in the register that are of use.
@@ -142,7 +145,31 @@ pub fn of_cluster(cluster: &Cluster, now: Timestamp) -> Vec<Problem> {
         Problem { hosts: vec![host.to_string()], ..one }
     }));
     all.extend(cluster.marks.iter().map(of_mark_device));
+    all.extend(of_unhealthy(&cluster.unhealthy));
     all
+}
+
+/// One problem for each cause, however many hosts have it.
+fn of_unhealthy(hosts: &BTreeMap<HostName, String>) -> Vec<Problem> {
+    let mut causes: BTreeMap<String, (Vec<String>, &str)> = BTreeMap::new();
+    for (host, reason) in hosts {
+        causes.entry(cause(reason)).or_insert((Vec::new(), reason)).0.push(host.to_string());
+    }
+    let problem = |(cause, (hosts, reason)): (String, (Vec<String>, &str))| {
+        let one = Problem::of(Kind::HostHealth, format!("{}: {reason}", named(&hosts)));
+        Problem { hosts, subject: Some(cause), ..one }
+    };
+    causes.into_iter().map(problem).collect()
+}
+
+/// A reason without its numbers; where the agent has counted hosts, what that shows, whatever fails on each of them.
+fn cause(reason: &str) -> String {
+    let words = |text: &str| {
+        let words = text.split(' ').filter(|word| word.parse::<u64>().is_err());
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let counted = reason.split_once("; ").map(|(_, because)| because).filter(|text| words(text) != *text);
+    words(counted.map_or(reason, |text| text.rsplit_once(": ").map_or(text, |(_, shown)| shown)))
 }
 
 fn of_mark_device(fault: &MarkFault) -> Problem {

@@ -230,6 +230,7 @@ impl Shared {
             missed: seen.missed(),
             guests: guests.collect(),
             marks: seen.cib.as_ref().map(|cib| cib.mark_faults()).unwrap_or_default(),
+            unhealthy: seen.cib.as_ref().map(|cib| cib.unhealthy()).unwrap_or_default(),
             age: seen.age(),
             entries: seen.register.as_ref().map_or(0, |entries| entries.sound.len()),
             longest_answer: seen.view.as_ref().and_then(|view| view.kept.longest_answer),

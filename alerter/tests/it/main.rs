@@ -81,5 +81,6 @@ mod steering;
 mod steps;
 mod storage;
 mod turns;
+mod unhealthy;
 mod warnings;
 mod words;

@@ -2,6 +2,8 @@
 
 pub(crate) mod words;
 
+use std::collections::BTreeSet;
+
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::time::Timestamp;
@@ -142,6 +144,27 @@ impl Journal {
     /// As any write.
     pub fn append_history(&mut self, row: &NewHistory<'_>) -> Done {
         self.write(|transaction| append(transaction, row))
+    }
+
+    /// Writes rows about the health of hosts, all or none.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn note_health(&mut self, rows: &[NewHistory<'_>]) -> Result<(), JournalError> {
+        self.write(|transaction| Ok(rows.iter().try_for_each(|row| append(transaction, row))?))
+    }
+
+    /// The hosts with a health check that fails, by the newest row about that.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn unhealthy(&self) -> Result<BTreeSet<HostName>, JournalError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM history WHERE seq IN (SELECT max(seq) FROM history
+             WHERE event IN ('healthy', 'unhealthy') GROUP BY node) AND event = 'unhealthy'"
+        );
+        let rows = self.rows(&sql, [], decode)?.sound.into_iter();
+        Ok(rows.filter_map(|row| HostName::parse(&row.node?).ok()).collect())
     }
 
     /// The number of the newest row; 0 if there is none.

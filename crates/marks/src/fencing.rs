@@ -118,4 +118,15 @@ pub struct Fencing {
     pub given_domain: Option<String>,
     /// The agent's option: the opposite of `no_shared_storage`; it counts only if `[hosts]` sets none.
     pub given_shared_storage: Option<bool>,
+    /// What its health check said, where that had failed: it explains, and decides nothing.
+    pub cause: Option<String>,
+}
+
+impl Fencing {
+    /// The cause, to be put behind a sentence.
+    pub fn because(&self) -> String {
+        self.cause
+            .as_ref()
+            .map_or_else(String::new, |cause| format!("; its health check had failed: {cause}"))
+    }
 }

@@ -524,6 +524,7 @@ mod tests {
             already_down: None,
             given_domain: None,
             given_shared_storage: None,
+            cause: None,
         }
     }
 

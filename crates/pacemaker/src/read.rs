@@ -17,6 +17,8 @@ mod whole;
 const ELEMENTS: usize = 1500;
 /// Resources with their operations in one answer: some hundred bytes of each cannot be packed.
 const RESOURCES: usize = 400;
+/// Hosts with all operations on their resources in one answer.
+const HOSTS: usize = 40;
 /// How often a reading is begun again because the CIB has changed meanwhile.
 const ROUNDS: usize = 4;
 
@@ -39,8 +41,15 @@ pub fn refresh(
         }
         for part in wanted {
             let Some(path) = snapshot.asks(&part) else { continue };
-            let most = if part == Wanted::Configuration { ELEMENTS } else { RESOURCES };
-            snapshot.take(&part, all(tools, &path, most, each, deadline)?);
+            let most = match part {
+                Wanted::Configuration => ELEMENTS,
+                Wanted::Operations { .. } => RESOURCES,
+                Wanted::Health => HOSTS,
+            };
+            match all(tools, &path, most, each, deadline) {
+                Err(_) if part == Wanted::Health => {}
+                found => snapshot.take(&part, found?),
+            }
         }
     }
     snapshot.newest().ok_or_else(Tools::cib_unreadable)

@@ -32,6 +32,7 @@ pub fn fencing(host: &str, at: Timestamp) -> Fencing {
         already_down: None,
         given_domain: None,
         given_shared_storage: None,
+        cause: None,
     }
 }
 

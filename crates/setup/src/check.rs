@@ -4,7 +4,8 @@ use marks::host::HostName;
 use marks::mark::Lack;
 
 use super::finding::{Finding, Kind, Then};
-use super::model::{Cluster, NodeKind};
+use super::model::{Cluster, HEALTH_AGENT, NodeKind, Reaction};
+use super::step::Step;
 use super::{alert, alerter, devices, idle, levels, properties, register, remotes, rivals};
 
 /// Everything that is wrong, the worst first: what prevents marks, then what fails now and then. At the end, what is wrong
@@ -23,6 +24,30 @@ pub fn check(cluster: &Cluster) -> Vec<Finding> {
     found.retain(|one| others.iter().all(|(_, there)| there.contains(one)));
     found.extend(depends);
     found
+}
+
+/// What is still to be done about the agent for compute hosts: it observes first.
+pub fn health(cluster: &Cluster, reaction: Reaction) -> Vec<Finding> {
+    let Some(own) = cluster.resources.iter().find(|resource| resource.agent == HEALTH_AGENT) else {
+        let what =
+            format!("there is no {HEALTH_AGENT}: of a host whose disk hangs its connection shows nothing");
+        let then = match reaction {
+            Reaction::Observe => Then::Setup(Step::CreateHealth { id: cluster.free_id("health") }),
+            Reaction::Fence => Then::Do(
+                "run `nova-host-alerter setup --health` first, and see for a week what it says".into(),
+            ),
+        };
+        return vec![Finding::new(Kind::NoHealth, "the cluster", what, then)];
+    };
+    let mut monitors = own.operations.iter().filter(|operation| operation.name == "monitor");
+    let fences = own.parameter("reaction") == Some("fence") && monitors.all(|one| one.on_fail == "fence");
+    if reaction == Reaction::Observe || fences {
+        return Vec::new();
+    }
+    let now = cluster.unhealthy.iter().map(|(host, reason)| format!("{host} ({reason})")).collect();
+    let what = format!("{} observes: a host that fails its health check is shown, and not fenced", own.id);
+    let step = Step::FenceUnhealthy { resource: own.id.clone(), now };
+    vec![Finding::new(Kind::HealthObserves, &own.id, what, Then::Setup(step))]
 }
 
 /// A finding that depends on a rule.

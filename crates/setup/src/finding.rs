@@ -58,6 +58,10 @@ macro_rules! kinds {
 }
 
 kinds! {
+    /// The agent for compute hosts is not in the cluster.
+    NoHealth = "no-health",
+    /// It only observes.
+    HealthObserves = "health-observes",
     /// A part of the product is missing on a controller.
     NotInstalled = "not-installed",
     /// The CIB is too large for one answer of Pacemaker.

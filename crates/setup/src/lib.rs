@@ -44,10 +44,10 @@ mod step;
 /// Which tool changes the configuration.
 mod tool;
 
-pub use check::check;
+pub use check::{check, health};
 pub use finding::{Finding, KINDS, Kind, Then};
 pub use local::{Here, Key, here};
-pub use model::{Cluster, Wanted};
+pub use model::{Cluster, Reaction, Wanted};
 pub use print::{Command, commands, shell, tidy};
 pub use proof::{is_same, lost, prove, with_lost};
 pub use read::read;

@@ -10,6 +10,8 @@ use super::local::Here;
 
 /// `class:provider:type` of the alerter's resource.
 pub(super) const ALERTER_AGENT: &str = "ocf:openstack:nova-host-alerter";
+/// That of the agent for compute hosts.
+pub(super) const HEALTH_AGENT: &str = "ocf:openstack:compute-health";
 /// The alert agent's name.
 pub(super) const ALERT_PROGRAM: &str = "alert_mark";
 
@@ -30,6 +32,8 @@ pub struct Cluster {
     pub locations: Vec<Location>,
     /// The cluster's properties, from the first set that counts.
     pub properties: BTreeMap<String, String>,
+    /// Hosts with a health check that fails, each with what its agent says.
+    pub unhealthy: BTreeMap<HostName, String>,
     /// Operations that failed last, on any node.
     pub failures: Vec<Failure>,
     /// The same cluster with one rule in force that cannot be judged here, and the id of the rule's set or constraint. In
@@ -121,8 +125,23 @@ pub struct Operation {
     pub name: String,
     /// The interval, as written.
     pub interval: String,
+    /// Its time limit, as written.
+    pub timeout: String,
+    /// Its id.
+    pub id: String,
+    /// What Pacemaker does if it fails, if set.
+    pub on_fail: String,
     /// It is disabled, or for a stopped resource.
     pub is_off: bool,
+}
+
+/// What follows for a compute host whose health check fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Reaction {
+    /// It is shown.
+    Observe,
+    /// It is fenced, if it fails alone.
+    Fence,
 }
 
 /// A location constraint.

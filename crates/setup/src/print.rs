@@ -10,7 +10,7 @@ use pacemaker::cib::Target;
 
 use super::alerter::{ALERTER_META, ALERTER_MONITOR};
 use super::devices::{MARK_MONITOR, MARK_PARAMETERS};
-use super::model::Cluster;
+use super::model::{Cluster, Operation};
 use super::step::Step;
 use super::tool::Tool;
 
@@ -83,6 +83,15 @@ fn owned<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     words.into_iter().map(str::to_owned).collect()
 }
 
+/// The interval and time limit of the health monitor, in seconds.
+const HEALTH_MONITOR: (u32, u32) = (10, 20);
+
+/// The monitors of a resource.
+fn monitors<'a>(cluster: &'a Cluster, resource: &str) -> impl Iterator<Item = &'a Operation> {
+    let operations = cluster.resource(resource).into_iter().flat_map(|resource| &resource.operations);
+    operations.filter(|operation| operation.name == "monitor")
+}
+
 fn mark_settings(hosts: &[String]) -> Vec<String> {
     let list = hosts.join(",");
     settings([("pcmk_host_list", list.as_str())].into_iter().chain(MARK_PARAMETERS))
@@ -112,6 +121,13 @@ impl Step {
             Self::KeepToControllers { resource, .. } => format!("keep {resource} to controllers"),
             Self::SetAlert { id, path, .. } => format!("have the alert {id} run {path}"),
             Self::SetProperties(values) => format!("set {}", pairs(values)),
+            Self::CreateHealth { id } => format!("create {id}, which observes each compute host"),
+            Self::FenceUnhealthy { resource, now } => {
+                let now = if now.is_empty() { "none".to_owned() } else { now.join(", ") };
+                format!(
+                    "have Pacemaker fence hosts that fail their health check ({resource}); it would fence at this moment: {now}. The agents start again, so each of these must be well once before"
+                )
+            }
         }
     }
 }

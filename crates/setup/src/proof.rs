@@ -31,9 +31,10 @@ enum Part {
     Alerter,
     Alert,
     Properties,
+    Health,
 }
 
-const PARTS: [Part; 4] = [Part::Fencing, Part::Alerter, Part::Alert, Part::Properties];
+const PARTS: [Part; 5] = [Part::Fencing, Part::Alerter, Part::Alert, Part::Properties, Part::Health];
 
 impl Part {
     /// `None` for a step outside of the cluster: there is nothing to prove.
@@ -44,6 +45,7 @@ impl Part {
             Step::CreateAlerter { .. } | Step::KeepToControllers { .. } => Self::Alerter,
             Step::SetAlert { .. } => Self::Alert,
             Step::SetProperties(_) => Self::Properties,
+            Step::CreateHealth { .. } | Step::FenceUnhealthy { .. } => Self::Health,
             Step::SetParameters { resource, .. }
             | Step::SetMeta { resource, .. }
             | Step::AddMonitor { resource, .. } => {

@@ -33,6 +33,7 @@ pub fn read(xml: &str, here: Here, wanted: Wanted) -> Result<Cluster, CibError> 
         pacemaker: cib.release(),
         levels: cib.levels().to_vec(),
         failures: failures(&root),
+        unhealthy: cib.unhealthy(),
         taken: ids.map(str::to_owned).collect(),
         here,
         wanted,
@@ -289,7 +290,9 @@ fn name_and_role(op: &Element) -> (&str, String) {
 
 fn operation(op: &Element) -> Operation {
     let is_off = truth(op.get("enabled")) == Some(false) || op.get("role").eq_ignore_ascii_case("stopped");
-    Operation { name: op.get("name").to_owned(), interval: op.get("interval").to_owned(), is_off }
+    let [name, interval, timeout, id, on_fail] =
+        ["name", "interval", "timeout", "id", "on-fail"].map(|name| op.get(name).to_owned());
+    Operation { name, interval, timeout, id, on_fail, is_off }
 }
 
 fn condition(element: &Element) -> Condition {

@@ -78,6 +78,18 @@ pub enum Step {
         /// The selected events beside fencings, if any are selected.
         selected: Vec<String>,
     },
+    /// Creates the clone of the agent for compute hosts, which observes.
+    CreateHealth {
+        /// The id of what is cloned; the clone's has `-clone` behind it.
+        id: String,
+    },
+    /// Has Pacemaker fence hosts that fail their health check.
+    FenceUnhealthy {
+        /// The id of what is cloned.
+        resource: String,
+        /// The hosts that fail it now, each with the reason.
+        now: Vec<String>,
+    },
     /// Sets properties of the cluster.
     SetProperties(BTreeMap<String, String>),
 }
@@ -94,7 +106,7 @@ pub struct Write {
 }
 
 /// The changes of each kind of step, by its place.
-pub static WRITES: [Write; 10] = [
+pub static WRITES: [Write; 12] = [
     Write {
         what: "makes `register.key` beside the configuration, on this controller alone",
         guard: "the register is shared, the file does not exist, and Corosync's key cannot be used; the cluster does not change, so nothing is tried on a copy",
@@ -145,7 +157,22 @@ pub static WRITES: [Write; 10] = [
         guard: "it has none",
         undo: "`pcs resource op remove ID monitor`",
     },
+    Write {
+        what: "creates the clone that observes compute hosts (`setup --health`)",
+        guard: "there is none; it is for remote nodes alone, and fences nobody",
+        undo: "`pcs resource delete ID`",
+    },
+    Write {
+        what: "has Pacemaker fence compute hosts that fail their health check (`setup --health=fence`)",
+        guard: "the clone is there; the step names the hosts that fail now",
+        undo: "`pcs resource update ID reaction=observe`",
+    },
 ];
+
+/// The id of its clone, which pcs chooses.
+pub(super) fn clone_of(id: &str) -> String {
+    format!("{id}-clone")
+}
 
 impl Step {
     /// The place of a step: the alerter finds its key when it starts, and an existing mark device gets new hosts only
@@ -162,6 +189,8 @@ impl Step {
             Self::SetParameters { .. } => 7,
             Self::SetMeta { .. } => 8,
             Self::AddMonitor { .. } => 9,
+            Self::CreateHealth { .. } => 10,
+            Self::FenceUnhealthy { .. } => 11,
         }
     }
 

@@ -69,7 +69,7 @@ fn bare(hosts: &[&str]) -> Cluster {
 }
 
 fn monitor((interval, _): (u32, u32)) -> Operation {
-    Operation { name: "monitor".into(), interval: format!("{interval}s"), is_off: false }
+    Operation { name: "monitor".into(), interval: format!("{interval}s"), ..Operation::default() }
 }
 
 fn on_controllers(resource: &str, id: &str) -> Location {
@@ -102,6 +102,8 @@ fn apply(cluster: &mut Cluster, step: &Step) {
             cluster.taken.insert(id.clone());
             cluster.resources.push(mark);
         }
+        // What is wrong with a cluster is never one of these.
+        Step::CreateHealth { .. } | Step::FenceUnhealthy { .. } => unreachable!("{step:?}"),
         Step::SetLevels { target, levels } => {
             cluster.levels.retain(|level| level.target != *target);
             let new = (1..).zip(levels);

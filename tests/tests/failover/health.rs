@@ -4,6 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 use nix::sys::signal::Signal;
+use serde_json::Value;
 use tests::audit::Excused;
 use tests::lab::wait;
 
@@ -61,6 +62,45 @@ fn wait_degraded(cluster: &Cluster, count: usize, reason: &str) -> anyhow::Resul
     seen.with_context(|| said)
 }
 
+/// Waits until `status` has one problem of this cause, with so many hosts, and the history a line that each began.
+fn wait_shown(cluster: &Cluster, (first, count): (&str, usize), reason: &str) -> anyhow::Result<()> {
+    let problems = || -> anyhow::Result<Vec<Value>> {
+        let status: Value =
+            serde_json::from_str(&cluster.on_active(&["nova-host-alerter", "status", "--json"])?)?;
+        let all = status["problems"].as_array().context("no problems")?.clone();
+        Ok(all.into_iter().filter(|one| one["kind"] == "host-health").collect())
+    };
+    let mut found = Vec::new();
+    let is_shown = |one: &Value| {
+        let what = one["what"].as_str().unwrap_or_default();
+        what.starts_with(first)
+            && what.ends_with(reason)
+            && one["hosts"].as_array().map(Vec::len) == Some(count)
+    };
+    let seen = wait::until(reason, FENCED_WITHIN, || {
+        found = problems()?;
+        Ok((found.len() == 1 && is_shown(&found[0])).then_some(()))
+    });
+    seen.with_context(|| format!("{found:?}"))?;
+    wait_history(cluster, reason, |rows| {
+        let is_one = |row: &&Value| {
+            row["event"] == "unhealthy" && row["detail"].as_str().is_some_and(|it| it.ends_with(reason))
+        };
+        rows.iter().filter(is_one).count() == count
+    })
+}
+
+/// Waits until the active alerter's history is as wanted.
+fn wait_history(cluster: &Cluster, what: &str, wanted: impl Fn(&[Value]) -> bool) -> anyhow::Result<()> {
+    let mut rows = Vec::new();
+    let seen = wait::until(what, FENCED_WITHIN, || {
+        let history = ["nova-host-alerter", "history", "--limit", "0", "--json"];
+        rows = serde_json::from_str(&cluster.on_active(&history)?)?;
+        Ok(wanted(&rows).then_some(()))
+    });
+    seen.with_context(|| format!("{rows:?}"))
+}
+
 /// The agent goes, and so many hosts were fenced.
 fn ended(cluster: &mut Cluster, before: Before, fenced: usize) -> anyhow::Result<()> {
     cluster.audit_now(&before, &Excused::default())?;
@@ -94,6 +134,10 @@ fn a_host_whose_disk_hangs(cluster: &mut Cluster) -> anyhow::Result<()> {
     here("fsfreeze --unfreeze own; umount --lazy own")?;
     asked?;
     cluster.wait_fenced(&before, "compute1")?;
+    cluster.wait_marked(&before, "compute1")?;
+    let story = cluster.on_active(&["nova-host-alerter", "show", "compute1"])?;
+    let cause = "its health check had failed: /var/lib/nova/instances has not answered for";
+    ensure!(story.contains(cause), "{story}");
     ended(cluster, before, 1)
 }
 
@@ -111,7 +155,9 @@ fn of_six_hosts_at_once(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = watched(cluster, "fence")?;
     let six: Vec<&str> = cluster.lab.remotes().take(6).collect();
     six.iter().try_for_each(|host| in_host(cluster, host, "ip link set switch down"))?;
-    wait_degraded(cluster, 6, "6 of 12 hosts fail the same check: a common cause; none is fenced")?;
+    let reason = "6 of 12 hosts fail the same check: a common cause; none is fenced";
+    wait_degraded(cluster, 6, reason)?;
+    wait_shown(cluster, ("compute1, compute2, compute3 and 3 more: ", 6), reason)?;
     ended(cluster, before, 0)
 }
 
@@ -128,6 +174,16 @@ fn a_checker_that_is_gone(cluster: &mut Cluster) -> anyhow::Result<()> {
 fn a_host_that_is_only_observed(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = watched(cluster, "observe")?;
     in_host(cluster, "compute5", "ip link set switch down")?;
-    wait_degraded(cluster, 1, "it would be fenced (reaction=observe)")?;
+    let reason = "it would be fenced (reaction=observe)";
+    wait_degraded(cluster, 1, reason)?;
+    wait_shown(cluster, ("compute5: store has had no carrier for ", 1), reason)?;
+    let fence = cluster.on_active(&["nova-host-alerter", "setup", "--health=fence", "--tool", "crmsh"])?;
+    ensure!(fence.contains("it would fence at this moment: compute5 (store has had no carrier"), "{fence}");
+    in_host(cluster, "compute5", "ip link set switch up")?;
+    let is_well = |rows: &[Value]| {
+        let last = rows.iter().rfind(|row| row["host"] == "compute5");
+        last.is_some_and(|row| row["event"] == "healthy")
+    };
+    wait_history(cluster, "the end of it", is_well)?;
     ended(cluster, before, 0)
 }

@@ -41,6 +41,7 @@ pub(crate) fn group() -> Group {
         nothing_is_proven_while_pacemaker_does_nothing,
         every_command_of_the_page_leaves_the_fencing,
         no_generated_cluster_loses_anything,
+        the_health_of_hosts_is_observed_first,
     ];
     Group { cannot: installed::cannot(&TOOLS), tests }
 }
@@ -511,6 +512,8 @@ fn every_misconfiguration_is_found() {
     let site = Site::with(RIGHT);
     // `scale.rs` has a CIB that is too large.
     let mut seen = BTreeSet::from(["evidence-directory", "cib-too-large"]);
+    // `the_health_of_hosts_is_observed_first` has these.
+    seen.extend(["no-health", "health-observes"]);
     let alone = BROKEN.map(|(word, from, to)| (word, broken(RIGHT, &[(from, to)])));
     for (word, cib) in alone.into_iter().chain(broken_together()) {
         site.set(&cib);
@@ -847,7 +850,11 @@ fn nothing_is_proven_while_pacemaker_does_nothing() {
 }
 
 /// The commands of `docs/writes.md` that change a cluster, typed for the site `RIGHT`.
-const TYPED: [(&str, &str); 14] = [
+const TYPED: [(&str, &str); 15] = [
+    (
+        "pcs resource update",
+        "pcs resource create health ocf:openstack:compute-health clone --force; pcs resource update health reaction=observe --force",
+    ),
     ("crm_attribute --type", "crm_attribute --type crm_config --name cluster-recheck-interval --update 7min"),
     (
         "crm_resource --resource",
@@ -938,6 +945,91 @@ fn power_of(cib: &str) -> BTreeMap<String, Vec<String>> {
         let pairs = pairs.map(|pair| format!("{}={}", pair.get("name"), pair.get("value")));
         all.insert(format!("device {}", device.get("id")), pairs.collect());
     }
+    all
+}
+
+/// A host that fails its check, in an observed cluster.
+const UNHEALTHY: &str = r#"in_ccm="true"><lrm id="compute1"><lrm_resources><lrm_resource id="health" class="ocf" provider="openstack"
+    type="compute-health"><lrm_rsc_op id="health_last_failure_0" operation_key="health_monitor_10000" operation="monitor" call-id="9" rc-code="190"
+    op-status="0" interval="10000" exit-reason="the disk" on_node="compute1" transition-key="1:1:0:0" transition-magic="0:190;1:1:0:0"
+    last-rc-change="1795191514"/></lrm_resource></lrm_resources></lrm></node_state></status>"#;
+
+/// S1-21: with each tool, and with an agent that is not on this controller. The broken variants: the reaction in one step with the clone;
+/// an update that drops an operator's parameter or the monitor's time limit; a clone for controllers too.
+fn the_health_of_hosts_is_observed_first() {
+    for tool in ["pcs", "crmsh"] {
+        let site = Site::with(RIGHT);
+        let early = site.setup(&["--tool", tool, "--health=fence"]);
+        assert!(early.code == Some(1) && early.err.contains("run `nova-host-alerter setup --health` first"));
+        let before = fs::read_to_string(site.cib()).unwrap();
+        let printed = site.setup(&["--tool", tool, "--health"]);
+        assert_eq!(printed.code, Some(0), "{}", printed.err);
+        assert!(
+            printed.out.contains("`nova-host-alerter setup --health --apply` runs the same"),
+            "{}",
+            printed.out
+        );
+        site.type_in(&printed.out);
+        site.kept_everything(&before, tool);
+        assert_eq!(
+            health_of(&site),
+            ["health-clone", "reaction=observe", "10s 20s ", "exclusive #kind eq remote"]
+        );
+        let again = site.setup(&["--tool", tool, "--health"]);
+        assert_eq!((again.code, again.out.as_str()), (Some(0), "# Nothing to do.\n"));
+        let text = fs::read_to_string(site.cib()).unwrap();
+        let (head, tail) =
+            text.split_once("<nvpair id=\"health").or(text.split_once("<nvpair name=\"reaction\"")).unwrap();
+        let text = format!(
+            "{head}<nvpair id=\"own\" name=\"links\" value=\"bond0\"/>{}{tail}",
+            &text[head.len()..text.len() - tail.len()]
+        );
+        let (configuration, _) = text.split_once("<status").unwrap();
+        let status = CONNECTED.replace(r#"in_ccm="true"/></status>"#, UNHEALTHY);
+        site.set(&format!("{configuration}{status}</cib>"));
+        let before = fs::read_to_string(site.cib()).unwrap();
+        let printed = site.setup(&["--tool", tool, "--health=fence"]);
+        assert_eq!(printed.code, Some(0), "{}", printed.err);
+        assert!(
+            printed.out.contains("it would fence at this moment: compute1 (the disk)."),
+            "{}",
+            printed.out
+        );
+        site.type_in(&printed.out);
+        site.kept_everything(&before, tool);
+        let on =
+            ["health-clone", "links=bond0", "reaction=fence", "10s 20s fence", "exclusive #kind eq remote"];
+        assert_eq!(health_of(&site), on, "{tool}");
+        assert_eq!(site.setup(&["--check"]).code, Some(0), "{tool}");
+        assert_eq!(site.setup(&["--tool", tool, "--health=fence"]).out, "# Nothing to do.\n");
+    }
+}
+
+/// The clone, its parameters, its monitor and its place.
+fn health_of(site: &Site) -> Vec<String> {
+    let root = Element::parse(&fs::read_to_string(site.cib()).unwrap()).unwrap();
+    let words = |element: &Element, names: &[&str]| {
+        names.iter().map(|name| element.get(name)).collect::<Vec<_>>().join(" ")
+    };
+    let clone = root.at(&["configuration", "resources", "clone"])[0];
+    let mut all = vec![clone.get("id").to_owned()];
+    for element in clone.walk() {
+        match element.name.as_str() {
+            "nvpair" => all.push(format!("{}={}", element.get("name"), element.get("value"))),
+            "op" if element.get("name") == "monitor" => {
+                all.push(words(element, &["interval", "timeout", "on-fail"]));
+            }
+            _ => {}
+        }
+    }
+    let there = root.at(&["configuration", "constraints", "rsc_location"]);
+    let own = there.into_iter().find(|one| one.get("rsc") == "health-clone").unwrap();
+    let rule = own.walk().into_iter().find(|element| element.name == "expression").unwrap();
+    all.push(format!(
+        "{} {}",
+        own.get("resource-discovery"),
+        words(rule, &["attribute", "operation", "value"])
+    ));
     all
 }
 

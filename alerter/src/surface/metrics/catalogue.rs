@@ -111,6 +111,9 @@ pub const ALL: &[Metric] = &[
     metric!(Gauge "hosts_gone" [] "Hosts that are gone from the cluster for longer than a moment and were not fenced.", |sight, s| {
         s.add(&[], sight.seen.cluster.as_ref().map_or(0, |cluster| cluster.missed.len()))
     }),
+    metric!(Gauge "hosts_unhealthy" [] "Hosts with a health check that fails, as the agent for compute hosts says.", |sight, s| {
+        s.add(&[], sight.seen.cluster.as_ref().map_or(0, |cluster| cluster.unhealthy.len()))
+    }),
     metric!(Gauge "register_entries" [] "Valid entries of the register.", |sight, s| {
         s.add(&[], sight.seen.cluster.as_ref().map_or(0, |cluster| cluster.entries))
     }),

@@ -30,6 +30,8 @@ pub(crate) struct Host {
     pub(crate) member: Option<bool>,
     /// `node_fenced`, epoch seconds; 0 where it is not.
     pub(crate) fenced: i64,
+    /// What its health check says; none where it is well.
+    pub(crate) complaint: Option<&'static str>,
     /// The successful starts of its remote resource that the cluster remembers: controller, call, second.
     pub(crate) connections: Vec<(&'static str, u32, i64)>,
 }
@@ -43,6 +45,7 @@ impl Host {
             work: Some(second),
             member: Some(true),
             fenced: 0,
+            complaint: None,
             connections,
         }
     }
@@ -75,8 +78,9 @@ impl Host {
         let fenced = self.fenced;
         match (self.kind, self.member == Some(true)) {
             (Kind::Remote, _) => {
+                let health = self.complaint.map_or_else(String::new, health);
                 format!(
-                    r#"<node_state remote_node="true" id="{name}" uname="{name}" in_ccm="{in_ccm}" node_fenced="{fenced}"/>"#
+                    r#"<node_state remote_node="true" id="{name}" uname="{name}" in_ccm="{in_ccm}" node_fenced="{fenced}">{health}</node_state>"#
                 )
             }
             (kind, is_member) => {
@@ -154,6 +158,13 @@ impl Site {
             r#"<cib dc-uuid="{dc}"><configuration><crm_config/><nodes>{nodes}</nodes><resources>{resources}</resources><constraints/></configuration><status>{states}</status></cib>"#
         )
     }
+}
+
+/// A clone's instance that is degraded.
+fn health(reason: &str) -> String {
+    format!(
+        r#"<lrm><lrm_resources><lrm_resource id="health:0" class="ocf" provider="openstack" type="compute-health"><lrm_rsc_op id="health_last_failure_0" operation="monitor" rc-code="190" exit-reason="{reason}" call-id="9" last-rc-change="1"/></lrm_resource></lrm_resources></lrm>"#
+    )
 }
 
 /// What a controller does first of all when it has joined.

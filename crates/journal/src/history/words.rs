@@ -18,7 +18,7 @@ const EITHER: &str = "the operator, or nova-host-alerter for an entry of the reg
 const RECEIVER: &str = "nova-host-alerter, or the token's owner";
 
 /// Every word, in the order of the alphabet.
-pub const WORDS: [Word; 44] = [
+pub const WORDS: [Word; 46] = [
     word("accepted", "a route has accepted the message and will confirm it later", ALERTER),
     word("acknowledged", "a route has acknowledged the mark", ALERTER),
     word(
@@ -42,6 +42,7 @@ pub const WORDS: [Word; 44] = [
     word("fenced-again", "a further fencing of the same outage", ALERTER),
     word("forgotten", "old sightings were removed", ALERTER),
     word("freed", "nothing holds a mark or a delivery any more", ALERTER),
+    word("healthy", "a host is in the cluster, and no health check of it fails any more", ALERTER),
     word("held", "a mark or a delivery is held, with the reason", ALERTER),
     word("interrupted", "the daemon ended during an attempt, which is repeated", ALERTER),
     word("late-answer", "an answer came after the delivery had ended", ALERTER),
@@ -74,6 +75,7 @@ pub const WORDS: [Word; 44] = [
     word("settled-elsewhere", "a mark has ended on another controller, and how", ALERTER),
     word("sighted", "Pacemaker also reports that the host of a mark was fenced", ALERTER),
     word("test-sent", "a test message was sent, with its result", OPERATOR),
+    word("unhealthy", "a health check of a host fails; its agent says what follows", ALERTER),
     word("watermark", "the time from which Pacemaker's history counts", ALERTER),
 ];
 

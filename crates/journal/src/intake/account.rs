@@ -63,13 +63,13 @@ type End = (Option<MarkId>, Option<Rule>);
 fn folded(row: &Row<'_>) -> Checked<(Fencing, Option<End>)> {
     let fencing = fencings::decode(row)?;
     let damage = |_| Damage { table: "folded", key: printable_key(row) };
-    if !row.get::<_, bool>(14).map_err(damage)? {
+    if !row.get::<_, bool>(15).map_err(damage)? {
         return Ok((fencing, None));
     }
-    let mark = row.get::<_, Option<String>>(12).map_err(damage)?;
+    let mark = row.get::<_, Option<String>>(13).map_err(damage)?;
     let mark = mark.map(|id| MarkId::parse(&id)).transpose();
     let mark = mark.map_err(|_| Damage { table: "folded", key: printable_key(row) })?;
-    Ok((fencing, Some((mark, rule(row, 13)))))
+    Ok((fencing, Some((mark, rule(row, 14)))))
 }
 
 /// How many marks are remembered, since a mark has several records: all marks would be too many.

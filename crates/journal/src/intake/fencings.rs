@@ -11,7 +11,7 @@ use marks::host::HostName;
 use marks::id::{FencingId, MarkId};
 use marks::time::Timestamp;
 
-pub(crate) const COLUMNS: &str = "f.id, f.node, f.plug, f.asked_at, f.committed_at, f.seen_by, f.origin, f.incarnation, f.given_domain, f.given_shared_storage, f.already_down, f.digest";
+pub(crate) const COLUMNS: &str = "f.id, f.node, f.plug, f.asked_at, f.committed_at, f.seen_by, f.origin, f.incarnation, f.given_domain, f.given_shared_storage, f.already_down, f.cause, f.digest";
 
 impl Agent {
     /// Appends a fencing, makes it durable and reads it back. `Ok` means that it survives a power cut.
@@ -111,7 +111,7 @@ impl Journal {
 
 /// The caller has cleared the memory that every fencing was folded.
 pub(crate) fn insert(transaction: &Transaction<'_>, fencing: &Fencing) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO fencing VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    let sql = "INSERT INTO fencing VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
     transaction.prepare_cached(sql)?.execute(with_digest("fencing", columns(fencing)))?;
     Ok(())
 }
@@ -130,11 +130,12 @@ fn columns(fencing: &Fencing) -> Vec<Value> {
         fencing.given_domain.clone().into(),
         fencing.given_shared_storage.into(),
         fencing.already_down.into(),
+        fencing.cause.clone().into(),
     ]
 }
 
 pub(crate) fn decode(row: &Row<'_>) -> Checked<Fencing> {
-    checked(row, ("fencing", 11), decode_unchecked(row), columns)
+    checked(row, ("fencing", 12), decode_unchecked(row), columns)
 }
 
 fn decode_unchecked(row: &Row<'_>) -> Option<Fencing> {
@@ -153,6 +154,7 @@ fn decode_unchecked(row: &Row<'_>) -> Option<Fencing> {
         already_down: row.get(10).ok()?,
         given_domain: row.get(8).ok()?,
         given_shared_storage: row.get(9).ok()?,
+        cause: row.get(11).ok()?,
     })
 }
 

@@ -15,7 +15,8 @@ impl Journal {
     /// # Errors
     /// As any write.
     pub fn add_to_mark(&mut self, fencing: &Fencing, (mark, rule): (MarkId, Rule), now: Timestamp) -> Done {
-        let detail = format!("{} was fenced again in the same outage ({})", fencing.node, rule.as_str());
+        let (node, rule_word, because) = (&fencing.node, rule.as_str(), fencing.because());
+        let detail = format!("{node} was fenced again in the same outage ({rule_word}){because}");
         self.fold_with_history(fencing, (Some(mark), rule), ("fenced-again", &detail), now)
     }
 

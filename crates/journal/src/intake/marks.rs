@@ -332,7 +332,7 @@ fn held_as(row: &MarkRow) -> Option<&'static str> {
 /// A mark's origin, and what happens next.
 fn marked(row: &MarkRow, of: Taken<'_>) -> String {
     let source = match of {
-        Taken::Fencing(first) => format!("its fencing was seen by {}", first.seen_by),
+        Taken::Fencing(first) => format!("its fencing was seen by {}{}", first.seen_by, first.because()),
         Taken::Sighting(first) => sightings::says(first),
         Taken::Register => format!("the register has it from {}", row.made_by),
     };

@@ -15,13 +15,13 @@ pub(crate) const APPLICATION_ID: i64 = 0x4e48_4131;
 pub(crate) const VERSION: i64 = 1;
 
 /// Name and exact text of every object, in the order of creation. SQLite stores the text as given.
-const OBJECTS: [(&str, &str); 36] = [
+const OBJECTS: [(&str, &str); 37] = [
     (
         "fencing",
         "CREATE TABLE fencing (
   id TEXT NOT NULL PRIMARY KEY, node TEXT NOT NULL, plug TEXT, asked_at INTEGER NOT NULL,
   committed_at INTEGER NOT NULL, seen_by TEXT NOT NULL, origin TEXT NOT NULL, incarnation TEXT,
-  given_domain TEXT, given_shared_storage INTEGER, already_down INTEGER, digest BLOB NOT NULL
+  given_domain TEXT, given_shared_storage INTEGER, already_down INTEGER, cause TEXT, digest BLOB NOT NULL
 ) STRICT, WITHOUT ROWID",
     ),
     (
@@ -190,6 +190,11 @@ const OBJECTS: [(&str, &str); 36] = [
     ),
     ("folded_mark", "CREATE INDEX folded_mark ON folded (mark)"),
     ("sighting_mark", "CREATE INDEX sighting_mark ON sighting (mark)"),
+    // Hosts have few of these.
+    (
+        "history_health",
+        "CREATE INDEX history_health ON history (node, seq) WHERE event IN ('healthy', 'unhealthy')",
+    ),
     (
         "history_is_kept",
         "CREATE TRIGGER history_is_kept BEFORE UPDATE ON history BEGIN SELECT RAISE(ABORT, 'history is append-only'); END",

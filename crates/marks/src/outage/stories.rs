@@ -109,6 +109,7 @@ impl Story {
             already_down: Some(already_down),
             given_domain: None,
             given_shared_storage: None,
+            cause: None,
         };
         let fencings = times.into_iter().zip(failure.recorded_by).take(count).map(record);
         fencings.map(|fencing| Record::Fencing(number, fencing)).collect()

@@ -10,8 +10,7 @@ use crate::time::Timestamp;
 
 const ID: &str = "0199c2a4-7d1e-7b3a-9f00-0123456789ab";
 const KEY: &str = "f.0199c2a4-7d1e-7b3a-9f00-0123456789ab";
-const VALUE: &str =
-    "1;_43ompute1;:c1.my.cloud.com;1795191514123;1795191514200;ctl1;fencer;:ctl2_2f12_2f1795191000;;y;n";
+const VALUE: &str = "1;_43ompute1;:c1.my.cloud.com;1795191514123;1795191514200;ctl1;fencer;:ctl2_2f12_2f1795191000;;y;n;:_2fa_2040_20s";
 
 fn entry() -> Entry {
     Entry::Fencing(Fencing {
@@ -26,6 +25,7 @@ fn entry() -> Entry {
         already_down: Some(false),
         given_domain: None,
         given_shared_storage: Some(true),
+        cause: Some("/a 40 s".into()),
     })
 }
 
@@ -118,8 +118,8 @@ fn fencing() -> impl Strategy<Value = Fencing> {
         option::of(any::<bool>()),
         option::of(any::<bool>()),
     );
-    (names, times, origin, given).prop_map(
-        |((node, plug, seen_by), (asked, committed, id), origin, given)| Fencing {
+    (names, times, origin, (given, option::of("[ -~]{1,160}"))).prop_map(
+        |((node, plug, seen_by), (asked, committed, id), origin, (given, cause))| Fencing {
             id: FencingId::parse(&uuid::Uuid::from_u128(id).to_string()).unwrap(),
             node,
             plug,
@@ -131,6 +131,7 @@ fn fencing() -> impl Strategy<Value = Fencing> {
             already_down: given.3,
             given_domain: given.1,
             given_shared_storage: given.2,
+            cause,
         },
     )
 }

@@ -22,12 +22,13 @@ pub(super) fn of_fencing(fencing: &Fencing) -> String {
         &escape_maybe(fencing.given_domain.as_deref()),
         yes_no_or_nothing(fencing.given_shared_storage),
         yes_no_or_nothing(fencing.already_down),
+        &escape_maybe(fencing.cause.as_deref()),
     ]
     .join(";")
 }
 
 pub(super) fn fencing(id: FencingId, text: &str) -> Option<Fencing> {
-    let [node, plug, asked_at, committed_at, seen_by, origin, incarnation, domain, shared, down] =
+    let [node, plug, asked_at, committed_at, seen_by, origin, incarnation, domain, shared, down, cause] =
         fields(text)?;
     let plug = match unescape_maybe(plug)? {
         Some(name) => Some(HostName::parse(&name).ok()?),
@@ -45,6 +46,7 @@ pub(super) fn fencing(id: FencingId, text: &str) -> Option<Fencing> {
         already_down: maybe_truth(down)?,
         given_domain: unescape_maybe(domain)?,
         given_shared_storage: maybe_truth(shared)?,
+        cause: unescape_maybe(cause)?,
     })
 }
 

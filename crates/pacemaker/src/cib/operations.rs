@@ -1,4 +1,6 @@
-//! The operation history of resources: when a connection was last good, and where a resource runs.
+//! The operation history of resources: when a connection was last good, where a resource runs, and which hosts fail a health check.
+
+use std::collections::BTreeMap;
 
 use super::Cib;
 use crate::xml::Element;
@@ -24,6 +26,19 @@ impl History {
     fn holds(&self) -> Option<bool> {
         let last = || self.operations.iter().max_by_key(|operation| operation.order());
         if self.is_starting { Some(false) } else { last()?.holds() }
+    }
+
+    /// Whether it is a health check of which Pacemaker remembers a failure.
+    pub(super) fn has_complained(&self) -> bool {
+        self.agent == HEALTH_AGENT && self.operations.iter().any(|operation| operation.reason.is_some())
+    }
+
+    /// What its monitor says that failed last. Of a host's own resource the host dates each result, while the controller that
+    /// counts them changes with the connection. Of the same second a good one counts.
+    fn complaint(&self) -> Option<&str> {
+        let order = |one: &Operation| (one.seconds, one.call_id, one.succeeded);
+        let last = self.operations.iter().max_by_key(|operation| order(operation))?;
+        last.reason.as_deref().filter(|_| last.kind == "monitor")
     }
 }
 
@@ -71,6 +86,8 @@ pub(super) struct Operation {
     pub(super) call_id: u32,
     /// When its outcome changed last, epoch seconds.
     pub(super) seconds: i64,
+    /// What one says that failed, or that is degraded.
+    pub(super) reason: Option<String>,
 }
 
 impl Operation {
@@ -103,6 +120,17 @@ impl Operation {
 
 /// Its operations are a controller's connections to others. Each controller counts them separately, from 1.
 pub(super) const REMOTE_AGENT: &str = "ocf:pacemaker:remote";
+/// It says of a compute host what its connection does not show.
+pub(super) const HEALTH_AGENT: &str = "ocf:openstack:compute-health";
+/// Pacemaker cuts a reason at 128 bytes; whoever can write the CIB does not.
+const REASON_MAX: usize = 160;
+
+/// A host's own words, so that they fit wherever they are kept and shown.
+fn plain(reason: &str) -> String {
+    let plain = |letter: char| if letter.is_ascii_graphic() || letter == ' ' { letter } else { '?' };
+    let text: String = reason.chars().map(plain).take(REASON_MAX).collect();
+    if text.is_empty() { "no reason is given".to_owned() } else { text }
+}
 
 impl Cib {
     /// The host's incarnation in the CIB: for a remote node its last connection, for a cluster node its last join.
@@ -126,6 +154,22 @@ impl Cib {
             own.flat_map(|history| history.operations.iter().map(move |done| (done, history.node.as_str())));
         let (first, node) = done.min_by_key(|(done, _)| done.order())?;
         Some(Incarnation::new(node, first.call_id, first.seconds))
+    }
+
+    /// The members whose health check fails by the agent's last word, each with its reason.
+    pub fn unhealthy(&self) -> BTreeMap<HostName, String> {
+        let is_member = |host: &HostName| self.membership(host) == Some(true);
+        self.complaints().filter(|(host, _)| is_member(host)).collect()
+    }
+
+    /// The same of one host, whose connection may be lost by now.
+    pub fn complaint_of(&self, host: &HostName) -> Option<String> {
+        self.complaints().find(|(node, _)| node == host).map(|(_, reason)| reason)
+    }
+
+    fn complaints(&self) -> impl Iterator<Item = (HostName, String)> {
+        let health = self.histories.iter().filter(|history| history.has_complained());
+        health.filter_map(|history| Some((HostName::parse(&history.node).ok()?, plain(history.complaint()?))))
     }
 
     /// The newest successful start or monitor of the host's remote resource.

@@ -12,6 +12,8 @@ use marks::host::HostName;
 
 /// OCF's exit code of a monitor for a resource that does not run.
 const NOT_RUNNING: &str = "7";
+/// Those of one that failed, or that is degraded.
+const FAULTY: [&str; 2] = ["1", "190"];
 /// Pacemaker's status of an operation that has not ended.
 const UNDER_WAY: &str = "-1";
 /// The name of a CIB's outermost element.
@@ -70,7 +72,10 @@ impl Cib {
             ("node_state", _) => self.states.push(node_state(&tag.read()?)),
             ("lrm_resource", _) => {
                 let is_within = around.iter().any(|tag| tag.name() == "node_state");
-                let node = self.states.last().filter(|_| is_within).map(|state| state.name.clone());
+                let state = self.states.last().filter(|_| is_within).map(|state| state.name.clone());
+                // Without its node's state: a remote node's id is its name.
+                let lrm = around.iter().find(|tag| tag.name() == "lrm").filter(|_| !is_within);
+                let node = state.or(lrm.map(|lrm| Ok(lrm.read()?.own("id"))).transpose()?);
                 self.histories.push(history(&tag.read()?, node.unwrap_or_default()));
             }
             ("lrm_rsc_op", _) => self.operation(&tag.read()?),
@@ -135,7 +140,8 @@ impl Cib {
         let seconds = element.get("last-rc-change").parse();
         let (Ok(call_id), Ok(seconds)) = (element.get("call-id").parse(), seconds) else { return };
         let (succeeded, found_nothing) = (code == "0", code == NOT_RUNNING);
-        history.operations.push(Operation { kind, succeeded, found_nothing, call_id, seconds });
+        let reason = FAULTY.contains(&code).then(|| element.own("exit-reason"));
+        history.operations.push(Operation { kind, succeeded, found_nothing, call_id, seconds, reason });
     }
 }
 

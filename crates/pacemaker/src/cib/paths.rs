@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::MARK_AGENT;
-use super::operations::{REMOTE_AGENT, Total};
+use super::operations::{HEALTH_AGENT, REMOTE_AGENT, Total};
 use marks::host::HostName;
 
 /// Of the sets of properties those that are not the register's: its pages would be most of the answer.
@@ -33,10 +33,11 @@ pub(super) fn configuration() -> String {
     all.join("|")
 }
 
-/// The version, the states of all nodes, which of them are set aside, and which controllers' operations are as they were
-/// read. To be asked without children: these are one consistent reading.
+/// The version, the states of all nodes, which of them are set aside, and which controllers' operations, and which health
+/// checks, are as they were read. To be asked without children: these are one consistent reading.
 pub(super) fn status<'a>(
     known: impl Iterator<Item = (&'a str, &'a str, &'a Total)>,
+    health: &Total,
     own: &[HostName],
 ) -> String {
     let mut all = format!(
@@ -49,16 +50,30 @@ pub(super) fn status<'a>(
     }
     for (id, name, total) in known.filter(|(_, _, total)| !total.is_open) {
         let (Some(id), of) = (literal(id), operations(&wanted_of(Some(name), own))) else { continue };
-        let sums = Total::OF.iter().zip(total.sums).map(|(name, sum)| format!("sum({of}/@{name})={sum}"));
-        let sums: Vec<String> = sums.collect();
-        let _fits = write!(
-            all,
-            "|{STATES}[@id={id}]/lrm/lrm_resources[count({of})={} and {}]",
-            total.count,
-            sums.join(" and ")
-        );
+        let _fits = write!(all, "|{STATES}[@id={id}]/lrm/lrm_resources[{}]", is_still(&of, total));
+    }
+    if !health.is_open {
+        let of = format!("node_state[@remote_node]{HISTORIES}[{}]/lrm_rsc_op", is_unhealthy());
+        let still = if health.count == 0 { format!("not({of})") } else { is_still(&of, health) };
+        let _fits = write!(all, "|/cib/status[{still}]");
     }
     all
+}
+
+/// The operations of remote nodes with a health check that failed. They name the controller, and what is around them the host.
+pub(super) fn unhealthy() -> String {
+    format!("{STATES}[@remote_node]/lrm[lrm_resources/lrm_resource[{}]]", is_unhealthy())
+}
+
+/// Of a health check of which Pacemaker remembers a failure.
+fn is_unhealthy() -> String {
+    let kind = HEALTH_AGENT.rsplit(':').next().unwrap_or_default();
+    format!("@type='{kind}' and lrm_rsc_op[@rc-code='1' or @rc-code='190']")
+}
+
+fn is_still(of: &str, total: &Total) -> String {
+    let sums = Total::OF.iter().zip(total.sums).map(|(name, sum)| format!(" and sum({of}/@{name})={sum}"));
+    format!("count({of})={}{}", total.count, sums.collect::<String>())
 }
 
 /// A controller's operations that count here; with `since` only the resources that have newer ones, by the controller's own

@@ -23,6 +23,8 @@ pub struct Snapshot {
     configuration: Option<(Epoch, Cib)>,
     /// By the id of each controller's state.
     controllers: BTreeMap<String, Controller>,
+    /// Of the hosts' health checks those that ever failed.
+    health: Vec<History>,
     /// The compute hosts that are cluster nodes.
     own: Vec<HostName>,
     cib: Option<(Version, Arc<Cib>)>,
@@ -39,6 +41,7 @@ struct Status {
     /// The nodes that have operations which count here, by the ids of their states.
     with_operations: Vec<String>,
     unchanged: Vec<String>,
+    is_health_unchanged: bool,
 }
 
 /// A controller's operations.
@@ -72,6 +75,8 @@ pub enum Wanted {
         /// What is not found again is gone.
         all: bool,
     },
+    /// The health checks of hosts. Nothing else waits for them.
+    Health,
 }
 
 impl Snapshot {
@@ -93,7 +98,8 @@ impl Snapshot {
     /// The query with which each reading begins and ends, without children.
     pub fn asks_status(&self) -> String {
         let known = self.controllers.iter().map(|(id, one)| (id.as_str(), one.name.as_str(), &one.total));
-        paths::status(known, &self.own)
+        let health = self.health.iter().fold(Total::default(), |sum, one| sum.join(&one.total));
+        paths::status(known, &health, &self.own)
     }
 
     /// Takes the answer; returns what is to be read before the next one. If that is nothing, the CIB is whole.
@@ -137,7 +143,8 @@ impl Snapshot {
         let is_current = |(of, _): &(Epoch, Cib)| *of == epoch && status.has_version();
         let is_current = self.configuration.as_ref().is_some_and(is_current);
         let configuration = (!is_current).then_some(Wanted::Configuration);
-        configuration.into_iter().chain(self.changed(status)).collect()
+        let health = (!status.is_health_unchanged).then_some(Wanted::Health);
+        configuration.into_iter().chain(self.changed(status)).chain(health).collect()
     }
 
     /// Of each controller whose operations have changed: what is newer, or, if that was not all of it, everything.
@@ -161,6 +168,7 @@ impl Snapshot {
                 let since = self.controllers.get(id).filter(|_| !all).map(Controller::newest);
                 paths::operations((id, name), &self.own, since)
             }
+            Wanted::Health => Some(paths::unhealthy()),
         }
     }
 
@@ -173,6 +181,10 @@ impl Snapshot {
                 let name = status.name_of(id).to_owned();
                 let known = self.controllers.remove(id).filter(|_| !all).unwrap_or_default();
                 self.controllers.insert(id.clone(), known.with(name, found.histories, !all));
+            }
+            Wanted::Health => {
+                self.health = found.histories;
+                self.health.retain(History::has_complained);
             }
         }
     }
@@ -202,7 +214,8 @@ impl Snapshot {
         (cib.quorum, cib.dc, cib.feature_set) =
             (states.quorum, states.dc.clone(), states.feature_set.clone());
         cib.states = states.states.clone();
-        cib.histories = self.controllers.values().flat_map(|one| one.histories.values().cloned()).collect();
+        let of_controllers = self.controllers.values().flat_map(|one| one.histories.values());
+        cib.histories = of_controllers.chain(&self.health).cloned().collect();
         let cib = cib.indexed();
         let same = self.cib.take().map(|(_, known)| known).filter(|known| **known == cib);
         self.cib = Some((version.clone(), same.unwrap_or_else(|| Arc::new(cib))));
@@ -217,6 +230,7 @@ impl Status {
         xml::each(answer, |tag, around| {
             match tag.name() {
                 "cib" => status.version = tag.read()?.attributes().to_vec(),
+                "status" => status.is_health_unchanged = true,
                 "node_state" => node = tag.read()?.own("id"),
                 "lrm" => status.with_operations.push(node.clone()),
                 // Below its node it is no answer to the question whether anything has changed.

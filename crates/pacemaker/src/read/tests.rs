@@ -266,6 +266,43 @@ fn a_snapshot_that_goes_on_is_like_a_new_one() {
     }
 }
 
+/// The newest results of a host's health check in the order of their coming, and the reason that is read. The broken variants go by a
+/// failure alone, by the controller that operations name, or by the name of a clone's instance; or each reading costs a question more.
+#[test]
+fn a_health_check_that_fails_is_read_until_it_is_well() {
+    if lacks(&["cibadmin"]) {
+        return;
+    }
+    let (file, compute1) = (File::new(CLUSTER), host_named("Compute1"));
+    let mut snapshot = Snapshot::default();
+    file.refreshed(&mut snapshot);
+    let long = "\u{e4}&#10;".repeat(100);
+    let plain = "? ".repeat(80);
+    for (id, rest, wanted) in [
+        ("monitor_2000", r#"rc-code="0" last-rc-change="1099""#, None),
+        ("last_failure", r#"rc-code="190" exit-reason="the disk" last-rc-change="1100""#, Some("the disk")),
+        ("monitor_2000", r#"rc-code="0" last-rc-change="1100""#, None),
+        ("last_failure", r#"rc-code="1" exit-reason="" last-rc-change="1102""#, Some("no reason is given")),
+        ("monitor_2000", r#"rc-code="0" last-rc-change="1103""#, None),
+        ("last_failure", &format!(r#"rc-code="1" exit-reason="{long}" last-rc-change="1104""#), Some(&plain)),
+    ] {
+        let text = format!(
+            r#"<node_state id="compute1"><lrm id="compute1"><lrm_resources><lrm_resource id="health:0" class="ocf" provider="openstack" type="compute-health"><lrm_rsc_op id="health_{id}" operation="monitor" on_node="ctl1" call-id="3" {rest}/></lrm_resource></lrm_resources></lrm></node_state>"#
+        );
+        file.change(&["--modify", "--allow-create", "--scope=status", "--xml-text", &text]);
+        let on = file.refreshed(&mut snapshot);
+        assert_eq!(on.unhealthy().get(&compute1).map(String::as_str), wanted, "{rest}");
+        let asked = host(&file.tools, &compute1, soon()).unwrap();
+        assert_eq!(asked.complaint_of(&compute1).as_deref(), wanted, "{rest}");
+        let before = file.asked();
+        assert!(!file.news(&snapshot), "{rest}");
+        file.refreshed(&mut snapshot);
+        assert_eq!(file.asked() - before, 2, "{rest}");
+    }
+    file.change(&["--delete-all", "--force", "--xpath=//node_state[@id='compute1']/lrm"]);
+    assert!(file.news(&snapshot) && file.refreshed(&mut snapshot).unhealthy().is_empty());
+}
+
 /// An unchanged cluster costs one small question, an attribute that decides nothing two, and neither is news.
 #[test]
 fn little_is_asked_where_little_has_changed() {

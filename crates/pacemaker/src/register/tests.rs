@@ -191,7 +191,7 @@ fn a_text_that_cannot_be_kept_is_refused() {
 fn the_attribute_managers_own_words_are_read() {
     let recorded = r#"<pacemaker-result api-version="2.25" request="attrd_updater --name=host-failure --query --all --output-as=xml">
   <attribute name="host-failure" value="" host="f.y"/>
-  <attribute name="host-failure" value="1;compute1;;1795262685712;1795262685735;ctl1;fencer;:ctl1_2f3_2f1795262678;:my.cloud.com;;" host="f.01a1fdfe-a227-7387-95fe-73a297bb1fec"/>
+  <attribute name="host-failure" value="1;compute1;;1795262685712;1795262685735;ctl1;fencer;:ctl1_2f3_2f1795262678;:my.cloud.com;;;" host="f.01a1fdfe-a227-7387-95fe-73a297bb1fec"/>
   <status code="0" message="OK"/>
 </pacemaker-result>
 "#;
@@ -229,7 +229,7 @@ fn an_attribute_manager_without_xml_is_read_in_lines() {
 #[test]
 fn the_cib_managers_own_words_are_read() {
     let set = r#"<cluster_property_set id="host-failure.f.01a1fe01-725f-7491-8bac-ad87137263e7">
-    <nvpair id="host-failure.f.01a1fe01-725f-7491-8bac-ad87137263e7.value" name="host-failure.f.01a1fe01-725f-7491-8bac-ad87137263e7" value="1;compute9;;1795262870111;1795262870111;ctl1;shell;;:my.cloud.com;;"/>
+    <nvpair id="host-failure.f.01a1fe01-725f-7491-8bac-ad87137263e7.value" name="host-failure.f.01a1fe01-725f-7491-8bac-ad87137263e7" value="1;compute9;;1795262870111;1795262870111;ctl1;shell;;:my.cloud.com;;;"/>
   </cluster_property_set>"#;
     let whole = format!(
         r#"<crm_config>

@@ -5,10 +5,12 @@ use std::fmt::Write as _;
 
 use pacemaker::cib::Target;
 
-use super::{ALERTER_META, ALERTER_MONITOR, Command, MARK_MONITOR, mark_settings, settings};
+use super::{
+    ALERTER_META, ALERTER_MONITOR, Command, HEALTH_MONITOR, MARK_MONITOR, mark_settings, monitors, settings,
+};
 use crate::alert::FENCING;
-use crate::model::Cluster;
-use crate::step::Step;
+use crate::model::{Cluster, HEALTH_AGENT, Operation};
+use crate::step::{Step, clone_of};
 
 pub(super) fn commands(cluster: &Cluster, steps: &[Step]) -> Vec<Command> {
     let (mut input, mut does) = (String::new(), Vec::new());
@@ -22,9 +24,12 @@ pub(super) fn commands(cluster: &Cluster, steps: &[Step]) -> Vec<Command> {
         input.push_str(&topology(cluster, steps));
         does.extend(steps.iter().filter(|step| matches!(step, Step::SetLevels { .. })).map(Step::shown));
     }
-    let load = Command::new(["crm", "configure", "load", "update", "-"]);
+    // Of an agent that is not on this controller crmsh knows nothing.
+    let force = steps.iter().any(|step| matches!(step, Step::CreateHealth { .. })).then_some("--force");
+    let load = ["crm"].into_iter().chain(force).chain(["configure", "load", "update", "-"]);
+    let load = Command::new(load);
     let load = (!input.is_empty()).then_some(Command { input: Some(input), does, ..load });
-    load.into_iter().chain(steps.iter().flat_map(single)).collect()
+    load.into_iter().chain(steps.iter().flat_map(|step| single(cluster, step))).collect()
 }
 
 /// The definitions in the one update, except for the topology.
@@ -40,9 +45,17 @@ fn definition(step: &Step) -> Option<String> {
             word(config),
             settings(ALERTER_META).join(" "),
             every(ALERTER_MONITOR),
-            on_controllers(id, constraint)
+            on_kind(id, constraint, "cluster")
         ),
-        Step::KeepToControllers { resource, id } => on_controllers(resource, id),
+        Step::KeepToControllers { resource, id } => on_kind(resource, id, "cluster"),
+        Step::CreateHealth { id } => {
+            let clone = clone_of(id);
+            format!(
+                "primitive {id} {HEALTH_AGENT} \\\n    params reaction=observe \\\n    op monitor {}\nclone {clone} {id}\n{}",
+                every(HEALTH_MONITOR),
+                on_kind(&clone, &format!("{id}-on-remotes"), "remote")
+            )
+        }
         Step::SetAlert { id, path, recipients, selected } => {
             let others: String = selected.iter().map(|what| format!(" {what}")).collect();
             let to: String =
@@ -86,7 +99,7 @@ fn target_word(target: &Target) -> String {
 }
 
 /// Commands that change one existing thing each.
-fn single(step: &Step) -> Vec<Command> {
+fn single(cluster: &Cluster, step: &Step) -> Vec<Command> {
     let each = |section: &str, resource: &str, values: &std::collections::BTreeMap<String, String>| {
         let set = values.iter().map(|(name, value)| {
             let command = Command::new(["crm", "resource", section, resource, "set", name, value]);
@@ -101,6 +114,14 @@ fn single(step: &Step) -> Vec<Command> {
             let words = ["crm", "configure", "monitor", resource, &format!("{interval}s:{timeout}s")];
             vec![Command { does: vec![step.shown()], ..Command::new(words) }]
         }
+        // `load update` would drop the operator's parameters.
+        Step::FenceUnhealthy { resource, .. } => {
+            let param = Command::new(["crm", "resource", "param", resource, "set", "reaction", "fence"]);
+            let operation = |own: &Operation| format!("<op id=\"{}\" on-fail=\"fence\"/>", own.id);
+            let modify = |xml: String| Command::new(["cibadmin", "--modify", "--xml-text", &xml]);
+            let last = Command { does: vec![step.shown()], ..param };
+            monitors(cluster, resource).map(operation).map(modify).chain([last]).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -109,8 +130,8 @@ fn every((interval, timeout): (u32, u32)) -> String {
     format!("interval={interval}s timeout={timeout}s")
 }
 
-fn on_controllers(resource: &str, id: &str) -> String {
-    format!("location {id} {resource} resource-discovery=exclusive rule 0: #kind eq cluster\n")
+fn on_kind(resource: &str, id: &str, kind: &str) -> String {
+    format!("location {id} {resource} resource-discovery=exclusive rule 0: #kind eq {kind}\n")
 }
 
 /// A word, quoted for crmsh.

@@ -2,10 +2,13 @@
 
 use pacemaker::cib::Target;
 
-use super::{ALERTER_META, ALERTER_MONITOR, Command, MARK_MONITOR, mark_settings, owned, settings};
+use super::{
+    ALERTER_META, ALERTER_MONITOR, Command, HEALTH_MONITOR, MARK_MONITOR, mark_settings, monitors, owned,
+    settings,
+};
 use crate::alert::FENCING;
-use crate::model::Cluster;
-use crate::step::Step;
+use crate::model::{Cluster, HEALTH_AGENT, Operation};
+use crate::step::{Step, clone_of};
 
 /// Only root's: the configuration has passwords.
 pub(super) const ROOM: &str = "/run/nova-host-alerter-setup";
@@ -61,16 +64,32 @@ fn edits(cluster: &Cluster, step: &Step) -> Vec<Vec<String>> {
                 every(ALERTER_MONITOR),
             ];
             let mut made = one(&["resource", "create", id, "ocf:openstack:nova-host-alerter"], more.concat());
-            made.push(on_controllers(id));
+            made.push(on_kind(id, "cluster"));
             made
         }
         Step::KeepToControllers { resource, .. } => {
             // A similar rule that lets Pacemaker probe on compute hosts makes pcs refuse this one.
             let force = cluster.has_rule(resource).then(|| "--force".to_owned());
-            vec![on_controllers(resource).into_iter().chain(force).collect()]
+            vec![on_kind(resource, "cluster").into_iter().chain(force).collect()]
         }
         Step::SetAlert { id, path, recipients, selected } => alert(cluster, id, path, (recipients, selected)),
         Step::SetProperties(values) => one(&["property", "set"], settings(values.iter())),
+        // Of an agent that is not on this controller pcs knows nothing.
+        Step::CreateHealth { id } => {
+            let more = [every(HEALTH_MONITOR), owned(["clone", "--force"])].concat();
+            let made = ["resource", "create", id, HEALTH_AGENT, "reaction=observe", "op", "monitor"];
+            [one(&made, more), vec![on_kind(&clone_of(id), "remote")]].concat()
+        }
+        Step::FenceUnhealthy { resource, .. } => {
+            let monitor = |own: &Operation| {
+                let set =
+                    [("interval", own.interval.as_str()), ("timeout", &own.timeout), ("on-fail", "fence")];
+                let set = settings(set.into_iter().filter(|(_, value)| !value.is_empty()));
+                [owned(["op", "monitor"]), set].concat()
+            };
+            let more = monitors(cluster, resource).flat_map(monitor).chain(owned(["--force"])).collect();
+            one(&["resource", "update", resource, "reaction=fence"], more)
+        }
     }
 }
 
@@ -83,8 +102,8 @@ fn every((interval, timeout): (u32, u32)) -> Vec<String> {
     vec![format!("interval={interval}s"), format!("timeout={timeout}s")]
 }
 
-fn on_controllers(resource: &str) -> Vec<String> {
-    let rule = ["rule", "resource-discovery=exclusive", "score=0", "#kind", "eq", "cluster"];
+fn on_kind(resource: &str, kind: &str) -> Vec<String> {
+    let rule = ["rule", "resource-discovery=exclusive", "score=0", "#kind", "eq", kind];
     owned(["constraint", "location", resource].into_iter().chain(rule))
 }
 

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use pacemaker::xml::Element;
 
-use crate::step::Step;
+use crate::step::{Step, clone_of};
 
 /// What the steps may change.
 #[derive(Default)]
 struct Ours<'a> {
     resources: BTreeSet<&'a str>,
+    clones: BTreeSet<String>,
     alerts: BTreeSet<&'a str>,
     properties: BTreeSet<&'a str>,
     /// Resources that a new constraint may concern.
@@ -24,7 +25,9 @@ impl<'a> Ours<'a> {
                 Step::CreateMark { id: resource, .. }
                 | Step::SetParameters { resource, .. }
                 | Step::SetMeta { resource, .. }
+                | Step::FenceUnhealthy { resource, .. }
                 | Step::AddMonitor { resource, .. } => drop(ours.resources.insert(resource)),
+                Step::CreateHealth { id } => drop(ours.clones.insert(clone_of(id))),
                 Step::CreateAlerter { id, .. } => drop((ours.resources.insert(id), ours.kept.insert(id))),
                 Step::KeepToControllers { resource, .. } => drop(ours.kept.insert(resource)),
                 Step::SetAlert { id, .. } => drop(ours.alerts.insert(id)),
@@ -41,11 +44,15 @@ impl<'a> Ours<'a> {
         match element.name.as_str() {
             "fencing-level" => true,
             "primitive" => self.resources.contains(id),
+            "clone" => self.clones.contains(id),
             "alert" => self.alerts.contains(id),
             "nvpair" => {
                 around.name == "cluster_property_set" && self.properties.contains(element.get("name"))
             }
-            "rsc_location" => !old.contains(id) && self.kept.contains(element.get("rsc")),
+            "rsc_location" => {
+                let resource = element.get("rsc");
+                !old.contains(id) && (self.kept.contains(resource) || self.clones.contains(resource))
+            }
             _ => false,
         }
     }

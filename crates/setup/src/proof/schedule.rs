@@ -12,6 +12,9 @@ pub(super) const LIMIT: Duration = Duration::from_secs(60);
 /// The limit of their output.
 pub(super) const MOST: usize = 256 * 1024 * 1024;
 
+/// Whether these run, and restart, harms no host.
+const OURS: [&str; 2] = [crate::model::ALERTER_AGENT, crate::model::HEALTH_AGENT];
+
 /// Each resource with the nodes that it runs on.
 type Places = BTreeMap<String, BTreeSet<String>>;
 
@@ -26,7 +29,7 @@ pub(super) struct Schedule {
     then: Places,
     /// The actions on running resources.
     actions: BTreeSet<(String, String)>,
-    /// Fence devices and alerters: they may run anywhere.
+    /// Fence devices and what is ours: they may run anywhere.
     free: BTreeSet<String>,
 }
 
@@ -51,7 +54,7 @@ impl Schedule {
             all
         };
         let agents = root.walk().into_iter().filter(|element| element.name == "resource");
-        let is_free = |agent: &str| agent.starts_with("stonith:") || agent == crate::model::ALERTER_AGENT;
+        let is_free = |agent: &str| agent.starts_with("stonith:") || OURS.contains(&agent);
         let free = agents.filter(|resource| is_free(resource.get("resource_agent")));
         let fenced =
             root.at(&["transition", "fencing_action"]).into_iter().filter(|action| action.get("op") != "on");
@@ -73,7 +76,8 @@ impl Schedule {
         if let Some(host) = after.fenced.difference(&self.fenced).next() {
             return Some(format!("Pacemaker would fence {host}"));
         }
-        let is_free = |id: &&str| self.free.contains(*id);
+        // An action on a clone names the instance.
+        let is_free = |id: &&str| id.split(':').next().is_some_and(|id| self.free.contains(id));
         let mut acted = after.actions.difference(&self.actions).filter(|(_, id)| !is_free(&id.as_str()));
         if let Some((action, id)) = acted.next() {
             return Some(format!("Pacemaker would {action} {id}"));
@@ -129,6 +133,8 @@ mod tests {
         ] {
             assert!(after(harm).is_some(), "{harm:?}");
         }
+        let restart = r#"<actions><rsc_action action="restart" resource="power:0"/></actions>"#;
+        assert_eq!(after(&[("<actions/>", restart)]), None, "an instance");
         let on = r#"<transition><fencing_action target="c" op="on"/></transition>"#;
         assert_eq!(after(&[("<transition/>", on)]), None);
         assert!(Schedule::read("<pacemaker-result/>").is_none() && Schedule::read("x").is_none());

@@ -26,6 +26,7 @@ fn fencing(seen_by: &str, asked_at: i64) -> Entry {
         already_down: None,
         given_domain: None,
         given_shared_storage: None,
+        cause: None,
     })
 }
 

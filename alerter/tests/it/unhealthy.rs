@@ -1,0 +1,101 @@
+//! What the agent for compute hosts says of them, as the alerter shows it: problems by their causes, lines of the history, a metric, and
+//! the cause of a fencing.
+
+use alerter::problem::{Kind, Problem};
+use alerter::surface::metrics::write;
+use journal::{HistoryFilter, HistoryRow};
+use marks::fencing::Fencing;
+
+use crate::site::{Alerter, Site, started};
+
+const HOSTS: [&str; 8] =
+    ["compute1", "compute2", "compute3", "compute4", "compute5", "compute6", "compute7", "compute8"];
+
+fn problems(alerter: &Alerter, site: &Site) -> Vec<Problem> {
+    let all = alerter.shared().problems(site.now);
+    all.into_iter().filter(|one| one.kind == Kind::HostHealth).collect()
+}
+
+fn lines(alerter: &Alerter) -> Vec<HistoryRow> {
+    let all = alerter.journal.history(&HistoryFilter::default()).unwrap().sound;
+    all.into_iter().filter(|row| ["healthy", "unhealthy"].contains(&row.event.as_str())).collect()
+}
+
+fn gauge(alerter: &Alerter) -> String {
+    let text = write(&alerter.shared());
+    let name = "nova_host_alerter_hosts_unhealthy ";
+    text.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned()
+}
+
+/// S1-1: a switch is down, and of another host the disk hangs. The broken variants: a problem for each host, or for each second that it
+/// says; a line at each poll, or at each start of the daemon; an end where the host is only gone.
+#[test]
+fn a_cause_is_one_problem_and_each_host_has_two_lines() {
+    let (mut site, mut alerter) = started(Site::new(&HOSTS), "ctl1");
+    assert_eq!((problems(&alerter, &site), gauge(&alerter).as_str()), (vec![], "0"));
+    let switch = [
+        "store has had no carrier for 16 s; 5 of 8 hosts fail the same check: a common cause; none is fenced",
+        "/a has not answered for 31 s; 6 of 8 hosts fail a check: a common cause; none is fenced",
+        "store has had no carrier for 17 s; 6 of 8 hosts fail the same check: a common cause; none is fenced",
+    ];
+    for (at, host) in HOSTS[..6].iter().enumerate() {
+        site.hosts.get_mut(host).unwrap().complaint = Some(switch[at / 2]);
+    }
+    for (host, seconds) in
+        [("compute7", "/a has not answered for 40 s"), ("compute8", "/a has not answered for 41 s")]
+    {
+        site.hosts.get_mut(host).unwrap().complaint = Some(seconds);
+    }
+    alerter.run(&mut site, 60);
+    let found: Vec<String> = problems(&alerter, &site).into_iter().map(|one| one.what).collect();
+    assert_eq!(
+        found,
+        [
+            "compute7, compute8: /a has not answered for 40 s".to_owned(),
+            format!("compute1, compute2, compute3 and 3 more: {}", switch[0]),
+        ]
+    );
+    assert_eq!(problems(&alerter, &site)[1].hosts, HOSTS[..6]);
+    assert_eq!(gauge(&alerter), "8");
+    let begun = lines(&alerter);
+    assert!(begun.len() == 8 && begun.iter().all(|row| row.event == "unhealthy"), "{begun:?}");
+    assert_eq!(
+        (begun[6].node.as_deref(), begun[6].detail.as_str()),
+        (Some("compute7"), "/a has not answered for 40 s")
+    );
+    drop(alerter);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 10);
+    assert_eq!(lines(&alerter), begun, "another daemon");
+    let gone = site.hosts.get_mut("compute1").unwrap();
+    (gone.member, gone.complaint) = (Some(false), None);
+    site.hosts.get_mut("compute2").unwrap().complaint = None;
+    alerter.run(&mut site, 10);
+    let ended = lines(&alerter).split_off(8);
+    assert_eq!(
+        ended.iter().map(|row| (row.event.as_str(), row.node.as_deref())).collect::<Vec<_>>(),
+        [("healthy", Some("compute2"))]
+    );
+    assert_eq!(gauge(&alerter), "6");
+}
+
+/// `fence_mark` has read it before Pacemaker forgot it; the mark's history has it on whichever controller, and the event does not.
+#[test]
+fn the_cause_of_a_fencing_is_in_the_history_of_its_mark() {
+    let (mut site, mut alerter) = started(Site::new(&HOSTS), "ctl1");
+    let cause = Some("/a has not answered for 40 s".to_owned());
+    site.die("compute1");
+    site.advance(1.0);
+    site.mark("ctl2", &Fencing { cause, ..site.fencing("ctl2", "compute1") });
+    site.mark("ctl2", &Fencing { cause: None, ..site.fencing("ctl2", "compute1") });
+    site.seen_fenced("compute1");
+    alerter.run(&mut site, 90);
+    let mark = alerter.marks("compute1").remove(0).id;
+    let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
+    let rows = alerter.journal.history(&filter).unwrap().sound;
+    let said = rows
+        .iter()
+        .filter(|row| row.detail.ends_with("; its health check had failed: /a has not answered for 40 s"));
+    assert_eq!(said.map(|row| row.event.as_str()).collect::<Vec<_>>(), ["marked"], "{rows:?}");
+    assert!(site.notified.iter().all(|one| !String::from_utf8_lossy(&one.body).contains("answered")));
+}
