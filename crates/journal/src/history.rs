@@ -150,15 +150,15 @@ impl Journal {
     ///
     /// # Errors
     /// As any write.
-    pub fn note_health(&mut self, rows: &[NewHistory<'_>]) -> Result<(), JournalError> {
-        self.write(|transaction| Ok(rows.iter().try_for_each(|row| append(transaction, row))?))
+    pub fn note_health(&mut self, rows: &[NewHistory<'_>]) -> Done {
+        self.write(|transaction| rows.iter().try_for_each(|row| append(transaction, row)))
     }
 
     /// The hosts with a health check that fails, by the newest row about that.
     ///
     /// # Errors
     /// As any read.
-    pub fn unhealthy(&self) -> Result<BTreeSet<HostName>, JournalError> {
+    pub fn unhealthy(&self) -> Done<BTreeSet<HostName>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM history WHERE seq IN (SELECT max(seq) FROM history
              WHERE event IN ('healthy', 'unhealthy') GROUP BY node) AND event = 'unhealthy'"

@@ -320,7 +320,7 @@ impl Audit {
         world.lacking.map(|since| since.max(daemon.began).max(met) + PART)
     }
 
-    /// C10, D12. Nobody whom nobody was notified of is down and fenced without a record, whatever is lost or hangs.
+    /// C10, D12. Nobody of whom nobody was notified is down and fenced without a record, whatever is lost or hangs.
     fn check_silence(&mut self, world: &World, daemon: &Daemon) {
         let ids = |rank: usize| world.whose.iter().filter(move |(_, own)| **own == rank).map(|(id, _)| *id);
         for (rank, outage) in world.outages.iter().enumerate().filter(|(_, outage)| outage.ended.is_none()) {
@@ -330,7 +330,11 @@ impl Audit {
                 row.node == host.name && world.whose.get(&row.id).is_none_or(|of| *of == rank)
             };
             let waited = world.clock.now - host.changed.max(daemon.began);
-            if waited > SILENCE && !ids(rank).any(is_done) && !self.rows.values().any(is_own) {
+            // Where nothing is known any more, nobody knows who was notified either.
+            let is_forgotten =
+                world.replaced.is_some_and(|(at, now)| outage.began < at && daemon.began == now);
+            let is_silent = is_forgotten || !ids(rank).any(is_done);
+            if waited > SILENCE && is_silent && !self.rows.values().any(is_own) {
                 let what = format!("{} was fenced {} s ago, and nothing says so", host.name, waited / 1000);
                 self.wrong(world, what);
             }
@@ -666,7 +670,9 @@ impl Audit {
         let has_end = world.whose.iter().any(|(id, of)| *of == rank && is_over(id));
         match own.as_slice() {
             // Who is back when all is lost, or had an end before, is not asked about again; nor, by a clock that is years ahead, is the latter.
-            [] if world.replaced.is_some_and(|at| outage.ended.is_some_and(|end| end < at + RETURNS)) => {}
+            [] if world
+                .replaced
+                .is_some_and(|(at, _)| outage.ended.is_some_and(|end| end < at + RETURNS)) => {}
             [] if (world.replaced.is_some() || self.slack > SKEWED) && has_end => {}
             [] => self.wrong(world, format!("{host} was fenced at {} and has no mark", outage.began)),
             [_] => {}

@@ -243,7 +243,8 @@ impl Daemon {
         if set != 0 {
             written(self.journal.mind_the_clock(boot, now.wall))?;
         }
-        self.shared.clock_was_set(set);
+        let mut started = self.shared.base.started();
+        *started = Timestamp(started.0.saturating_add(set));
         self.clocks = now;
         Ok(())
     }

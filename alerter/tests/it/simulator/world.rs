@@ -300,7 +300,7 @@ pub(super) struct World {
     pub(super) jam: Option<Jam>,
     freed: u64,
     /// When a controller was set up anew, and nothing was known any more.
-    pub(super) replaced: Option<Timestamp>,
+    pub(super) replaced: Option<(Timestamp, u64)>,
     has_key: bool,
     agents: Vec<Journal>,
     cib: Option<Arc<Cib>>,
@@ -444,7 +444,7 @@ impl World {
         self.register.clear();
         self.planted.clear();
         self.orders.iter_mut().for_each(|order| order.is_missing = true);
-        self.replaced = Some(self.clock.right());
+        self.replaced = Some((self.clock.right(), self.clock.now));
         let home = self.journal(controller);
         for end in ["", "-wal", "-shm"] {
             let _is_not_there = fs::remove_file(format!("{}{end}", home.display()));
