@@ -16,6 +16,8 @@ use crate::tools::own;
 pub(crate) const WORD: &str = "check";
 /// An exit code from here on is no error of the system.
 const FOUND: i32 = 200;
+/// That of a bond which lost a leg and has carrier: that is shown, and is no failure.
+const LEG: i32 = 199;
 
 /// A check with all that is remembered of it.
 #[derive(Debug)]
@@ -25,6 +27,7 @@ pub(crate) struct Check {
     then: String,
     child: Option<(Child, Instant)>,
     failing: Option<Instant>,
+    lost_leg: bool,
     said: String,
     /// Whether it was good since the checker started: else it says nothing new.
     pub(crate) was_good: bool,
@@ -37,7 +40,15 @@ impl Check {
             Kind::Kernel => counts().map(|count| count.to_string()).join(" "),
             Kind::Device | Kind::Link | Kind::Process => String::new(),
         };
-        Self { target, then, child: None, failing: None, said: String::new(), was_good: false }
+        Self {
+            target,
+            then,
+            child: None,
+            failing: None,
+            lost_leg: false,
+            said: String::new(),
+            was_good: false,
+        }
     }
 
     /// Begins a look, but where the last one still hangs.
@@ -59,9 +70,12 @@ impl Check {
         let begun = *begun;
         let Ok(Some(ended)) = child.try_wait() else { return };
         self.child = None;
+        self.lost_leg = self.target.kind == Kind::Link && ended.code() == Some(LEG);
         match ended.code() {
             Some(0) => (self.failing, self.was_good) = (None, true),
+            Some(_) if self.lost_leg => (self.failing, self.was_good) = (None, true),
             Some(code) => self.fails(meaning(self.target.kind, code), begun),
+            None if self.target.kind == Kind::Process => self.fails("it was killed".to_owned(), begun),
             // Somebody killed it.
             None => {}
         }
@@ -93,6 +107,11 @@ impl Check {
     /// Whether it counts as failed.
     pub(crate) fn counts(&self, now: Instant) -> bool {
         self.is_suspect(now) && self.failing_for(now) >= self.target.after
+    }
+
+    /// What is worth a look and does not count.
+    pub(crate) fn hint(&self) -> Option<String> {
+        self.lost_leg.then(|| format!("{} has lost a leg; none is fenced for that", self.target.name))
     }
 
     /// Whether its look may end at any moment.
@@ -190,10 +209,18 @@ fn link(name: &str) -> io::Result<i32> {
     let carrier = fs::read_to_string(format!("/sys/class/net/{name}/carrier"));
     // One that is down cannot be read.
     match carrier {
-        Ok(text) => Ok(if text.trim() == "1" { 0 } else { FOUND }),
+        Ok(text) if text.trim() == "1" => Ok(if has_its_legs(name) { 0 } else { LEG }),
+        Ok(_) => Ok(FOUND),
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(FOUND),
         Err(error) => Err(error),
     }
+}
+
+/// What is no bond has none.
+fn has_its_legs(name: &str) -> bool {
+    let read = |path: &str| fs::read_to_string(format!("/sys/class/net/{path}")).unwrap_or_default();
+    let is_up = |leg: &str| read(&format!("{leg}/bonding_slave/mii_status")).trim() == "up";
+    read(&format!("{name}/bonding/slaves")).split_whitespace().all(is_up)
 }
 
 /// What of these has come since the checker started.

@@ -8,6 +8,9 @@ pub(crate) const OK: &str = "ok";
 /// The name and the word of each host.
 pub(crate) type Words = BTreeMap<String, String>;
 
+/// The hosts that were fenced within an hour, and whether that is under way.
+pub(crate) type Fenced = BTreeMap<String, bool>;
+
 /// So many hosts, or such a share of all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
@@ -36,7 +39,7 @@ impl Limit {
 /// How many hosts may be fenced.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Hosts that fail at one time.
+    /// Hosts that fail or are out at one time.
     pub(crate) at_once: Limit,
     /// Those and the hosts that were fenced within an hour.
     pub(crate) in_an_hour: Limit,
@@ -52,28 +55,29 @@ pub(crate) enum Verdict {
 }
 
 /// Judges a host that has published its word. Its word must stand among all of them: whoever does not see it, or sees it alone, sees too little.
-pub(crate) fn judge(
-    (host, word): (&str, &str),
-    words: &Words,
-    fenced: &BTreeSet<String>,
-    limits: Limits,
-) -> Verdict {
+pub(crate) fn judge((host, word): (&str, &str), words: &Words, fenced: &Fenced, limits: Limits) -> Verdict {
     if words.get(host).map(String::as_str) != Some(word) || words.len() < 2 {
         return Verdict::Hold("the cluster does not show what the hosts say; none is fenced".to_owned());
     }
-    let (all, failing) = (words.len(), words.iter().filter(|(_, said)| *said != OK));
-    let (hosts, said): (Vec<&String>, Vec<&String>) = failing.unzip();
-    if hosts.len() > limits.at_once.of(all) {
-        let same = said.iter().filter(|said| said.split(' ').next() == word.split(' ').next()).count();
-        let what = if same == hosts.len() { "fail the same check" } else { "fail a check" };
-        return Verdict::Hold(format!(
-            "{} of {all} hosts {what}: a common cause; none is fenced",
-            hosts.len()
-        ));
+    if fenced.get(host) == Some(&false) {
+        return Verdict::Hold("it was fenced within an hour; it is not fenced again".to_owned());
     }
-    // A host that was fenced and fails once more is one more.
-    let more = hosts.iter().filter(|one| one.as_str() == host || !fenced.contains(**one)).count();
-    if fenced.len() + more > limits.in_an_hour.of(all) {
+    let failing: BTreeMap<&String, &String> = words.iter().filter(|(_, said)| *said != OK).collect();
+    // A host that is out says nothing.
+    let out = fenced.iter().filter(|(name, now)| **now || !words.contains_key(*name)).map(|(name, _)| name);
+    let away: BTreeSet<&String> = failing.keys().copied().chain(out).collect();
+    let (all, number) = (words.len(), away.len());
+    if number > limits.at_once.of(all) {
+        let is_same = |said: &&String| said.split(' ').next() == word.split(' ').next();
+        let what = match failing.values().all(is_same) {
+            _ if number > failing.len() => "fail or are out after a fencing",
+            true => "fail the same check: a common cause",
+            false => "fail a check: a common cause",
+        };
+        return Verdict::Hold(format!("{number} of {all} hosts {what}; none is fenced"));
+    }
+    if failing.keys().copied().chain(fenced.keys()).collect::<BTreeSet<_>>().len() > limits.in_an_hour.of(all)
+    {
         let number = fenced.len();
         return Verdict::Hold(format!(
             "{number} of {all} hosts fenced within an hour; no further one is fenced"
@@ -90,20 +94,21 @@ pub(crate) fn words(printed: &str) -> Option<Words> {
 
 /// The hosts that were fenced within an hour, or are being fenced, of the XML of `stonith_admin --history` with times in UTC.
 /// Clocks may differ by two minutes. `None` where a time cannot be read.
-pub(crate) fn fenced(printed: &str, now: u64) -> Option<BTreeSet<String>> {
+pub(crate) fn fenced(printed: &str, now: u64) -> Option<Fenced> {
     let off = |event: &&str| {
         matches!(value(event, "action"), Some("off" | "reboot")) && value(event, "status") != Some("failed")
     };
     printed.contains("<status code=\"0\"").then_some(())?;
     let events = printed.split("<fence_event ").skip(1).map(|event| event.split('>').next().unwrap_or(event));
-    let mut hosts = BTreeSet::new();
+    let mut hosts = Fenced::new();
     for event in events.filter(off) {
-        let is_recent = match value(event, "completed") {
+        let completed = value(event, "completed");
+        let is_recent = match completed {
             Some(at) => seconds(at)? + 3600 + 120 > now,
             None => true,
         };
         if is_recent {
-            hosts.insert(value(event, "target")?.to_owned());
+            *hosts.entry(value(event, "target")?.to_owned()).or_default() |= completed.is_none();
         }
     }
     Some(hosts)
@@ -142,7 +147,7 @@ mod tests {
     }
 
     fn judged(words: &Words, fenced: &[&str]) -> Verdict {
-        let fenced = fenced.iter().map(|host| (*host).to_owned()).collect();
+        let fenced = fenced.iter().map(|host| ((*host).to_owned(), false)).collect();
         judge(("compute0", "link bond0"), words, &fenced, LIMITS)
     }
 
@@ -153,12 +158,39 @@ mod tests {
         let said = "17 of 100 hosts fail the same check: a common cause; none is fenced";
         assert_eq!(judged(&of(100, 17), &[]), Verdict::Hold(said.to_owned()));
         assert!(matches!(judged(&of(12, 1), &["compute7"]), Verdict::Hold(_)));
-        assert!(
-            matches!(judged(&of(12, 1), &["compute0"]), Verdict::Hold(_)),
-            "it was fenced and fails once more"
-        );
         assert_eq!(judged(&of(30, 1), &["compute7", "compute8"]), Verdict::Fence);
         assert!(matches!(judged(&of(30, 1), &["compute7", "compute8", "compute9"]), Verdict::Hold(_)));
+    }
+
+    /// A check is wrong on all hosts, one after the other and twice: each is fenced once at most, and while one is out no other.
+    #[test]
+    fn one_wrong_word_fences_one_host_an_hour() {
+        for (all, most) in [(5, 1), (20, 2), (100, 10)] {
+            let well = of(all, 0);
+            let mut fenced = Fenced::new();
+            for (name, next) in well.keys().cycle().zip(well.keys().cycle().skip(1)).take(2 * all) {
+                let judged = |words: &Words, name: &str, fenced: &Fenced| {
+                    let mut words = words.clone();
+                    words.insert(name.to_owned(), "link bond0".to_owned());
+                    judge((name, "link bond0"), &words, fenced, LIMITS)
+                };
+                if judged(&well, name, &fenced) != Verdict::Fence {
+                    continue;
+                }
+                fenced.insert(name.clone(), true);
+                assert_eq!(
+                    judged(&well, name, &fenced),
+                    Verdict::Fence,
+                    "its own fencing is no reason against it"
+                );
+                assert_ne!(judged(&well, next, &fenced), Verdict::Fence, "{name} is being fenced");
+                fenced.insert(name.clone(), false);
+                let mut without = well.clone();
+                without.remove(name);
+                assert_ne!(judged(&without, next, &fenced), Verdict::Fence, "{name} is out");
+            }
+            assert_eq!(fenced.len(), most, "of {all}");
+        }
     }
 
     #[test]
@@ -195,10 +227,9 @@ mod tests {
         ];
         let printed = format!("{}<status code=\"0\" message=\"OK\"/>", events.concat());
         let now = 1_795_945_800; // 2026-11-29 09:50:00
-        assert_eq!(
-            fenced(&printed, now).unwrap().into_iter().collect::<Vec<_>>(),
-            ["new", "newer", "pending"]
-        );
+        let hosts = fenced(&printed, now).unwrap();
+        let hosts: Vec<_> = hosts.iter().map(|(name, now)| (name.as_str(), *now)).collect();
+        assert_eq!(hosts, [("new", false), ("newer", false), ("pending", true)]);
         assert_eq!(fenced(&printed.replace("07:50:00Z", "yesterday"), now), None);
         assert_eq!(fenced("", now), None, "nothing printed is no answer");
         assert_eq!(seconds("1970-01-01 00:00:00Z"), Some(0));

@@ -218,7 +218,10 @@ impl Watcher {
                     self.word.0.clear();
                 }
             }
-            (_, None) => self.not_known(),
+            (_, None) => {
+                self.due.1 = now + self.settings.interval;
+                self.not_known();
+            }
         }
     }
 
@@ -253,8 +256,9 @@ impl Watcher {
         let failed = self.checks.iter().filter(|check| check.counts(now));
         let (new, old): (Vec<&Check>, Vec<&Check>) = failed.partition(|check| check.was_good);
         let texts = |all: &[&Check]| all.iter().map(|check| check.text(now)).collect::<Vec<_>>().join(", ");
+        let hint = || self.checks.iter().find_map(Check::hint).map(|text| (DEGRADED, text));
         let because = match &self.verdict {
-            _ if new.is_empty() && old.is_empty() => return (SUCCESS, String::new()),
+            _ if new.is_empty() && old.is_empty() => return hint().unwrap_or((SUCCESS, String::new())),
             _ if new.is_empty() => "it did when the checker began; none is fenced",
             // The others are being asked, and Pacemaker keeps the first reason that it hears.
             None => return (SUCCESS, String::new()),
