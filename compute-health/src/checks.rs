@@ -72,8 +72,7 @@ impl Check {
         self.child = None;
         self.lost_leg = self.target.kind == Kind::Link && ended.code() == Some(LEG);
         match ended.code() {
-            Some(0) => (self.failing, self.was_good) = (None, true),
-            Some(_) if self.lost_leg => (self.failing, self.was_good) = (None, true),
+            Some(code) if code == 0 || self.lost_leg => (self.failing, self.was_good) = (None, true),
             Some(code) => self.fails(meaning(self.target.kind, code), begun),
             None if self.target.kind == Kind::Process => self.fails("it was killed".to_owned(), begun),
             // Somebody killed it.

@@ -25,7 +25,9 @@ const CONFIGURED: u8 = 6;
 const NOT_RUNNING: u8 = 7;
 
 /// It holds its programs first.
-const STARTED: Duration = Duration::from_secs(15);
+const STARTED: Duration = Duration::from_secs(25);
+/// With two questions that nobody answers less than a monitor's timeout: one that Pacemaker ends would have the host fenced.
+const STARTED_AGAIN: Duration = Duration::from_secs(6);
 
 /// An exit code, and its reason if there is one.
 type Ended = (u8, String);
@@ -90,11 +92,15 @@ fn launch() -> Ended {
         Answer::Silent(pid) => end(pid),
         Answer::Nobody | Answer::Foreign(_) => {}
     }
+    spawn(STARTED)
+}
+
+fn spawn(limit: Duration) -> Ended {
     let Ok(mut child) = tools::own(&[WATCH]).spawn() else {
         return (FAILED, "no process can be started".to_owned());
     };
     let begun = Instant::now();
-    while begun.elapsed() < STARTED {
+    while begun.elapsed() < limit {
         match ask("monitor") {
             Answer::Said(..) => return (SUCCESS, String::new()),
             Answer::Foreign(who) => return (FAILED, who),
@@ -113,10 +119,17 @@ fn monitor() -> Ended {
         Answer::Said(code, text) => (code, text),
         _ if !note().is_ok_and(|note| note.exists()) => (NOT_RUNNING, String::new()),
         Answer::Foreign(who) => (DEGRADED, who),
-        Answer::Nobody | Answer::Silent(_) => match launch() {
-            (SUCCESS, _) => (DEGRADED, "the checker was gone or hung, and was started again".to_owned()),
-            (_, said) => (DEGRADED, said),
-        },
+        Answer::Silent(pid) => (DEGRADED, again(Some(pid))),
+        Answer::Nobody => (DEGRADED, again(None)),
+    }
+}
+
+/// Starts another checker for one that is gone or hangs.
+fn again(silent: Option<i32>) -> String {
+    silent.into_iter().for_each(end);
+    match spawn(STARTED_AGAIN) {
+        (SUCCESS, _) => "the checker was gone or hung, and was started again".to_owned(),
+        (_, said) => said,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio, id};
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, SpliceFFlags, fcntl, splice};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::{chdir, pipe, pivot_root};
@@ -33,6 +34,8 @@ const ROOM: &str = "/run/compute-health";
 const FILES: [&str; 4] = ["/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/ld.so.cache"];
 /// They answer in a twentieth of a second.
 const LIMIT: Duration = Duration::from_secs(8);
+/// Where the disk hangs they cannot be gathered, and nobody waits for that: milliseconds.
+const HELD: u16 = 12_000;
 
 /// The held programs.
 #[derive(Debug)]
@@ -40,7 +43,7 @@ pub(crate) struct Tools {
     /// The way to the mounts in which they lie; empty where they run from the disk.
     mounts: String,
     /// Keeps those mounts, and this program's pages.
-    _kept: (Option<File>, Option<[OwnedFd; 2]>),
+    _kept: (Option<File>, Option<Vec<[OwnedFd; 2]>>),
     /// Where they are: nobody asks the disk for it again.
     paths: Vec<PathBuf>,
 }
@@ -100,29 +103,35 @@ impl Job {
     }
 }
 
-/// Keeps the pages of this program's file in memory: those that are in a pipe are not given back.
-fn own_pages() -> io::Result<[OwnedFd; 2]> {
+/// Keeps the pages of this program's file in memory: those that are in a pipe are not given back. A mebibyte each: larger ones are not
+/// granted everywhere.
+fn own_pages() -> io::Result<Vec<[OwnedFd; 2]>> {
     let file = File::open(OWN)?;
-    let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
-    let (reader, writer) = pipe()?;
-    let size = length.next_multiple_of(4096).try_into().map_err(io::Error::other)?;
-    fcntl(&writer, FcntlArg::F_SETPIPE_SZ(size))?;
-    let mut left = length;
+    let mut left = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+    let mut pipes = Vec::new();
     while left > 0 {
-        let moved = splice(&file, None, &writer, None, left, SpliceFFlags::SPLICE_F_NONBLOCK)?;
-        if moved == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        let (reader, writer) = pipe()?;
+        fcntl(&writer, FcntlArg::F_SETPIPE_SZ(1 << 20))?;
+        let mut room = left.min(1 << 20);
+        while room > 0 {
+            let moved = Some(splice(&file, None, &writer, None, room, SpliceFFlags::SPLICE_F_NONBLOCK)?);
+            let moved = moved.filter(|moved| *moved > 0).ok_or(io::ErrorKind::UnexpectedEof)?;
+            (room, left) = (room - moved, left - moved);
         }
-        left -= moved;
+        pipes.push([reader, writer]);
     }
-    Ok([reader, writer])
+    Ok(pipes)
 }
 
 /// Has a child gather the programs, and takes hold of its mounts.
 fn held() -> io::Result<File> {
     let mut child = own(&[HOLD]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-    let mut said = [0];
-    let ready = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?.read_exact(&mut said);
+    let mut said = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+    if poll(&mut [PollFd::new(said.as_fd(), PollFlags::POLLIN)], HELD)? == 0 {
+        child.kill()?;
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    let ready = said.read_exact(&mut [0]);
     let mounts = File::open(format!("/proc/{}/ns/mnt", child.id()));
     drop(child.stdin.take());
     child.wait()?;

@@ -47,26 +47,30 @@ fn address() -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("compute-health/{}", settings::instance()))
 }
 
-/// Asks the checker, which answers in milliseconds, and needs seconds to stop where the disk hangs.
+/// Asks the checker, which answers in milliseconds, in seconds where the host has a load of fifty, and needs some to stop where the disk hangs.
 pub(crate) fn ask(word: &str) -> Answer {
     let connected = address().and_then(|at| UnixStream::connect_addr(&at));
     let Ok(mut stream) = connected else { return Answer::Nobody };
     let Ok(peer) = getsockopt(&stream, PeerCredentials) else { return Answer::Nobody };
-    let line = fs::read(format!("/proc/{}/cmdline", peer.pid())).unwrap_or_default();
-    if peer.uid() != 0 || line != format!("{OWN}\0{WATCH}\0").as_bytes() {
-        let (pid, user) = (peer.pid(), peer.uid());
+    let (pid, user) = (peer.pid(), peer.uid());
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    if user == 0 && line.is_empty() {
+        // It has ended, and a child that it was just starting has the socket for a moment.
+        return Answer::Silent(pid);
+    }
+    if user != 0 || line != format!("{OWN}\0{WATCH}\0").as_bytes() {
         return Answer::Foreign(format!(
             "the checker's socket is taken by process {pid} of user {user}: end it"
         ));
     }
     let mut said = String::new();
-    let limit = Duration::from_secs(if word == STOP { 10 } else { 3 });
+    let limit = Duration::from_secs(if word == STOP { 10 } else { 6 });
     let asked = stream.set_read_timeout(Some(limit)).and_then(|()| stream.write_all(word.as_bytes()));
     let answered = asked.and_then(|()| stream.read_to_string(&mut said));
     let answer = said.split_once(' ').and_then(|(code, text)| Some((code.parse().ok()?, text.to_owned())));
     match (answered, answer) {
         (Ok(_), Some((code, text))) => Answer::Said(code, text),
-        _ => Answer::Silent(peer.pid()),
+        _ => Answer::Silent(pid),
     }
 }
 
@@ -185,7 +189,9 @@ impl Watcher {
         let job = match &task {
             Task::Publish(word) => self.tools.start(ATTRD_UPDATER, &["-n", ATTRIBUTE, "-U", word, "-p"]),
             Task::Words => self.tools.start(ATTRD_UPDATER, &["-n", ATTRIBUTE, "-Q", "-A"]),
-            Task::Fencings(_) => self.tools.start(STONITH_ADMIN, &["--history", "*", "--output-as=xml"]),
+            Task::Fencings(_) => {
+                self.tools.start(STONITH_ADMIN, &["--history", "*", "--verbose", "--output-as=xml"])
+            }
         };
         match job {
             Ok(job) => self.task = Some((task, job)),
