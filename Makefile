@@ -56,6 +56,7 @@ mutants: ## every old rule that broke the promise is put back, and every pure ru
 
 budgets: ## memory, size, wake-ups, flushes and system calls of a release build, each with its limit
 	$(CARGO) build --locked --release -p alerter -p fence-agent --bins
+	$(CARGO) rustc --locked --release -p compute-health --bin compute-health -- -C target-feature=+crt-static
 	NHA_BUILT=$$(realpath $${CARGO_TARGET_DIR:-target})/release $(CARGO) test --locked -p tests --test it budgets -- --nocapture
 
 bench: ## speed and memory, as ratios to floors and peers; ONLY='drain memory' chooses

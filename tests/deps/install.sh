@@ -20,9 +20,11 @@ confinement='apparmor checkpolicy systemd'
 readers='man-db mandoc'
 # The register in etcd: three members that a test starts itself, and the tool that speaks to them.
 etcd='etcd-server etcd-client'
+# A kernel in a process, with bonds and devices that hang.
+kernel='user-mode-linux dmsetup'
 # What denies a user's tests what a plain container denies them.
 confined='python3-seccomp'
-debian_packages="$common $confined $roots resource-agents fence-agents $openstack $watchers $confinement $readers $etcd"
+debian_packages="$common $confined $roots resource-agents fence-agents $openstack $watchers $confinement $readers $etcd $kernel"
 # Ubuntu has split both.
 ubuntu_packages="$common $confined resource-agents-base resource-agents-extra fence-agents-base fence-agents-extra $confinement $readers $etcd"
 # crmsh is not packaged there: what needs it says so.

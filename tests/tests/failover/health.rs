@@ -14,17 +14,26 @@ use crate::{Scenario, truth};
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_host_whose_disk_hangs_is_fenced", a_host_whose_disk_hangs),
     ("a_host_without_its_link_is_fenced_once", a_host_without_its_link),
-    ("of_six_hosts_that_fail_at_once_none_is_fenced", of_six_hosts_at_once),
+    ("of_thirty_hosts_that_fail_at_once_none_is_fenced", of_thirty_of_sixty_hosts),
+    ("while_three_hosts_are_being_fenced_no_further_one_is", while_three_are_being_fenced),
+    ("a_host_that_lies_has_no_other_one_fenced", a_host_that_lies),
+    ("a_host_without_the_package_is_left_alone", a_host_without_the_package),
+    ("a_host_that_starts_no_agent_is_fenced_by_pacemaker", a_host_that_starts_no_agent),
     ("a_checker_that_is_gone_has_no_host_fenced", a_checker_that_is_gone),
     ("a_host_that_is_only_observed_is_shown", a_host_that_is_only_observed),
 ];
 
 const CLONE: &str = r#"<clone id="health-clone"><primitive id="health" class="ocf" provider="openstack" type="compute-health">
   <instance_attributes id="health-settings"><nvpair id="health-links" name="links" value="store"/>
-    <nvpair id="health-interval" name="interval" value="2"/><nvpair id="health-reaction" name="reaction" value="fence"/></instance_attributes>
+    <nvpair id="health-links-for" name="links_for" value="5"/><nvpair id="health-interval" name="interval" value="2"/><nvpair id="health-reaction" name="reaction" value="fence"/></instance_attributes>
   <operations><op id="health-monitor" name="monitor" interval="2s" timeout="20s" on-fail="fence"/></operations></primitive></clone>"#;
 const RULE: &str = r##"<rsc_location id="health-there" rsc="health-clone" resource-discovery="exclusive"><rule id="health-rule" score="0">
   <expression id="health-kind" attribute="#kind" operation="eq" value="remote"/></rule></rsc_location>"##;
+/// Where Pacemaker has the agent from.
+const AGENTS: &str = "/usr/lib/ocf/resource.d/openstack";
+/// Another file in the agent's place. The directory is read-only here: what dpkg and rpm rename is mounted.
+const UPGRADE: &str =
+    "cd /usr/lib/ocf/resource.d/openstack; cp compute-health /run/new; mount --bind /run/new compute-health";
 /// A network beside the cluster's, and the instances' directory.
 const FURNISH: &str = "mkdir -p /var/lib/nova/instances; ip link show store >/dev/null 2>&1 ||
     ip link add store type veth peer name switch; ip link set store up; ip link set switch up";
@@ -34,17 +43,25 @@ const DISK: &str = "truncate --size 16M own.disk; mkfs.ext4 -q -F own.disk; mkdi
 /// Every host has the agent, and is well by its word.
 fn watched(cluster: &mut Cluster, reaction: &str) -> anyhow::Result<Before> {
     let before = cluster.begin_again()?;
+    watched_are(cluster, reaction, 12)?;
+    Ok(before)
+}
+
+fn watched_are(cluster: &Cluster, reaction: &str, hosts: usize) -> anyhow::Result<()> {
     cluster.lab.remotes().try_for_each(|host| in_host(cluster, host, FURNISH))?;
     let clone = CLONE.replace("value=\"fence\"", &format!("value=\"{reaction}\""));
     let parts = format!("<resources>{clone}</resources><constraints>{RULE}</constraints>");
     let both = format!("<configuration>{parts}</configuration>");
     cluster.run(&["cibadmin", "--modify", "--scope", "configuration", "--xml-text", &both])?;
     cluster.lab.wait_until_ready()?;
-    wait::until("twelve words", FENCED_WITHIN, || {
+    wait::until("the hosts' words", FENCED_WITHIN, || {
         let said = cluster.run(&["attrd_updater", "-n", "host-health", "-Q", "-A"])?;
-        Ok((said.matches("value=\"ok\"").count() == 12).then_some(()))
-    })?;
-    Ok(before)
+        Ok((said.matches("value=\"ok\"").count() == hosts).then_some(()))
+    })
+}
+
+fn lose_link(cluster: &Cluster, host: &str) -> anyhow::Result<()> {
+    in_host(cluster, host, "ip link set switch down")
 }
 
 fn in_host(cluster: &Cluster, host: &str, script: &str) -> anyhow::Result<()> {
@@ -144,21 +161,86 @@ fn a_host_whose_disk_hangs(cluster: &mut Cluster) -> anyhow::Result<()> {
 /// It fails once more when it is back: nothing new, and no reason to fence it in circles. S1-1
 fn a_host_without_its_link(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = watched(cluster, "fence")?;
-    in_host(cluster, "compute2", "ip link set switch down")?;
+    // An upgrade: the checker that runs goes on.
+    in_host(cluster, "compute2", UPGRADE)?;
+    lose_link(cluster, "compute2")?;
     cluster.wait_back(&before, "compute2")?;
     wait_degraded(cluster, 1, "it did when the checker began; none is fenced")?;
     ended(cluster, before, 1)
 }
 
-/// A switch is down: they hear of each other. S1-1
-fn of_six_hosts_at_once(cluster: &mut Cluster) -> anyhow::Result<()> {
+/// A switch is down: they hear of each other. Six are real; of the others there are the words. S1-1
+fn of_thirty_of_sixty_hosts(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = watched(cluster, "fence")?;
+    let others = |what: &str| {
+        let script =
+            format!("for n in $(seq 13 60); do attrd_updater -n host-health -N compute$n {what}; done");
+        cluster.run(&["sh", "-ec", &script])
+    };
+    others("-p -U \"$([ $n -lt 37 ] && echo link store || echo ok)\"")?;
     let six: Vec<&str> = cluster.lab.remotes().take(6).collect();
-    six.iter().try_for_each(|host| in_host(cluster, host, "ip link set switch down"))?;
-    let reason = "6 of 12 hosts fail the same check: a common cause; none is fenced";
+    six.iter().try_for_each(|host| lose_link(cluster, host))?;
+    let reason = "30 of 60 hosts fail the same check: a common cause; none is fenced";
     wait_degraded(cluster, 6, reason)?;
     wait_shown(cluster, ("compute1, compute2, compute3 and 3 more: ", 6), reason)?;
+    others("-D")?;
     ended(cluster, before, 0)
+}
+
+/// Their marks take long. S1-1
+fn while_three_are_being_fenced(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let before = watched(cluster, "fence")?;
+    cluster.lab.bmc().hold_marks(true);
+    let three = ["compute1", "compute2", "compute3"];
+    three.iter().try_for_each(|host| cluster.crash(host))?;
+    three.iter().try_for_each(|host| cluster.wait_fenced(&before, host))?;
+    lose_link(cluster, "compute9")?;
+    let held = wait_degraded(cluster, 1, "hosts fail or are out after a fencing; none is fenced");
+    cluster.lab.bmc().hold_marks(false);
+    held?;
+    three.iter().try_for_each(|host| cluster.wait_back(&before, host))?;
+    let offs = truth::offs(&cluster.lab, before.events);
+    ensure!(offs.iter().all(|(host, _)| three.contains(&host.as_str())), "fenced: {offs:?}");
+    // A mark that took too long is tried again, with the power.
+    ended(cluster, before, offs.len())
+}
+
+/// Root of a host writes the words of others: it has none of them fenced and keeps them from it, and of two that fail it lets one through.
+/// S1-46
+fn a_host_that_lies(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let before = watched(cluster, "fence")?;
+    let lie = |host: &str, word: &str| {
+        in_host(cluster, "compute1", &format!("attrd_updater -n host-health -N {host} -p -U '{word}'"))
+    };
+    lie("compute2", "link store")?;
+    lose_link(cluster, "compute3")?;
+    wait_degraded(cluster, 1, "2 of 12 hosts fail the same check: a common cause; none is fenced")?;
+    lose_link(cluster, "compute4")?;
+    wait_degraded(cluster, 1, "3 of 12 hosts fail the same check: a common cause; none is fenced")?;
+    ensure!(truth::offs(&cluster.lab, before.events).is_empty(), "a host was fenced for a lie");
+    lie("compute2", "ok")?;
+    lie("compute4", "ok")?;
+    cluster.wait_fenced(&before, "compute3")?;
+    ended(cluster, before, 1)
+}
+
+/// Pacemaker says so of it, and the others are watched. S1-46
+fn a_host_without_the_package(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let before = cluster.begin_again()?;
+    in_host(cluster, "compute6", &format!("mount -t tmpfs none {AGENTS}"))?;
+    watched_are(cluster, "fence", 11)?;
+    let absent = cluster.run(&["cibadmin", "--query", "--xpath", "//lrm_rsc_op[@rc-code='5']"])?;
+    ensure!(absent.contains("compute-health: No such file or directory"), "{absent}");
+    in_host(cluster, "compute6", &format!("umount {AGENTS}"))?;
+    ended(cluster, before, 0)
+}
+
+/// Its package was removed under the clone: Pacemaker's own reaction, which counts nothing. The book says so. S1-1
+fn a_host_that_starts_no_agent(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let before = watched(cluster, "fence")?;
+    in_host(cluster, "compute8", &format!("mount -t tmpfs none {AGENTS}"))?;
+    cluster.wait_back(&before, "compute8")?;
+    ended(cluster, before, 1)
 }
 
 /// Killed, or stopped. S1-1
@@ -173,7 +255,7 @@ fn a_checker_that_is_gone(cluster: &mut Cluster) -> anyhow::Result<()> {
 
 fn a_host_that_is_only_observed(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = watched(cluster, "observe")?;
-    in_host(cluster, "compute5", "ip link set switch down")?;
+    lose_link(cluster, "compute5")?;
     let reason = "it would be fenced (reaction=observe)";
     wait_degraded(cluster, 1, reason)?;
     wait_shown(cluster, ("compute5: store has had no carrier for ", 1), reason)?;

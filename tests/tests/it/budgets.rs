@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use tempfile::TempDir;
 use tests::backlog::Backlog;
 use tests::installed;
 use tests::process;
@@ -111,6 +112,27 @@ const BUDGETS: &[Budget] = &[
         why: "a dependency that is larger than its use shows here",
         measure: || size("nova-host-alerter"),
     },
+    Budget {
+        name: "compute-health",
+        limits: [1408, WITH_SYMBOLS],
+        unit: "KiB",
+        why: "all of it is held in memory, on every compute host",
+        measure: || size("compute-health"),
+    },
+    Budget {
+        name: "resident memory of a checker",
+        limits: [2 * 1024, 8 * 1024],
+        unit: "KiB",
+        why: "its pages are locked, on every compute host",
+        measure: || checker(|pid| process::kibibytes(pid, "VmRSS:")),
+    },
+    Budget {
+        name: "wake-ups of a checker",
+        limits: [30; 2],
+        unit: "in 12 s",
+        why: "a look at all takes about ten, and there is one in ten seconds",
+        measure: || checker(fewest_wakeups),
+    },
 ];
 
 /// Its tests, and why they cannot run here, if they cannot.
@@ -182,6 +204,23 @@ fn idle_wakeups() -> anyhow::Result<u64> {
     let pid = site.start()?;
     at_rest(|| process::switches(pid))?;
     fewest_wakeups(pid)
+}
+
+/// A figure of a checker whose every word is taken.
+fn checker(measure: fn(u32) -> anyhow::Result<u64>) -> anyhow::Result<u64> {
+    let room = TempDir::new()?;
+    for tool in ["attrd_updater", "stonith_admin"] {
+        fs::copy("/bin/true", room.path().join(tool))?;
+    }
+    let mut command = Command::new(built("compute-health")?);
+    command.arg("watch").env("PATH", format!("{}:/usr/bin:/bin", room.path().display()));
+    command.env("OCF_RESOURCE_INSTANCE", room.path()).env("OCF_RESKEY_directories", room.path());
+    let mut checker = command.spawn()?;
+    thread::sleep(Duration::from_secs(2));
+    let figure = measure(checker.id());
+    checker.kill()?;
+    checker.wait()?;
+    figure
 }
 
 /// In 12 s, the fewest of three times in a row. What polls more often is awake in each of them; the alerter checks its own health twice a

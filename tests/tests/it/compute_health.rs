@@ -3,13 +3,14 @@
 
 use std::fs;
 use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::Pid;
 use tempfile::TempDir;
@@ -26,12 +27,23 @@ pub(crate) fn group() -> Group {
         a_disk_that_hangs_is_looked_at_once,
         it_answers_while_the_root_disk_reads_nothing,
         a_slow_disk_and_a_link_that_flaps_are_well,
+        a_host_with_a_load_of_fifty_is_well,
+        a_host_that_can_start_no_process_is_shown,
         a_checker_that_is_gone_is_no_reason_to_fence,
     ];
     let needs = ["cc", "ocf-tester", "xmllint", "fsfreeze", "mkfs.ext4", "findmnt", "ip"];
-    let groups = Path::new("/sys/fs/cgroup/blkio").exists();
-    let none = || (!groups).then(|| "there are no control groups of blkio, which slow a disk".to_owned());
+    let is_there = |kind| Path::new("/sys/fs/cgroup").join(kind).exists();
+    let groups = ["blkio", "cpu", "memory", "pids"].into_iter().all(is_there);
+    let none = || {
+        (!groups).then(|| "there are no control groups of the first version, which slow a host".to_owned())
+    };
     Group { cannot: installed::lacks_root().or_else(|| installed::cannot(&needs)).or_else(none), tests }
+}
+
+/// Bonds, and devices that do not read: this machine's kernel may have neither.
+pub(crate) fn another_kernel() -> Group {
+    let needs = ["cc", "linux.uml", "dmsetup", "ip"];
+    Group { cannot: installed::cannot(&needs), tests: tests::trials![a_bond_and_a_device_fail_and_come_back] }
 }
 
 /// What all say is in files: `word` is this host's, `others` are lines of the other hosts, `history` is the fencer's.
@@ -43,7 +55,7 @@ static int show(const char *path) {
     return !file;
 }
 int main(int count, char **words) {
-    if (!strcmp(words[1], "--history")) return show(ROOM "/history");
+    if (!strcmp(words[1], "--history")) return strcmp(words[3], "--verbose") || show(ROOM "/history");
     if (!strcmp(words[3], "-Q")) return show(ROOM "/word") || show(ROOM "/others");
     FILE *file = fopen(ROOM "/word", "w");
     if (!strcmp(words[3], "-U")) fprintf(file, "name=\"host-health\" host=\"compute1\" value=\"%s\"\n", words[4]);
@@ -63,8 +75,8 @@ struct Host {
     parameters: Vec<(String, String)>,
     /// Where the agent and its tools are.
     bin: PathBuf,
-    /// A control group whose processes wait for the disk.
-    group: PathBuf,
+    /// Of its control groups, whose processes wait for the disk or for a processor.
+    name: String,
 }
 
 impl Host {
@@ -74,13 +86,7 @@ impl Host {
         let all = all.iter().chain(parameters).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let disk = TempDir::new().unwrap();
         let name = room.path().file_name().unwrap().to_str().unwrap().to_owned();
-        let host = Self {
-            bin: disk.path().join("bin"),
-            disk,
-            group: Path::new("/sys/fs/cgroup/blkio").join(name),
-            parameters: all.collect(),
-            room,
-        };
+        let host = Self { bin: disk.path().join("bin"), disk, name, parameters: all.collect(), room };
         symlink(host.disk.path(), host.path("disk")).unwrap();
         host.run("truncate --size 16M image; mkfs.ext4 -q image; mount -o loop image disk; mkdir disk/bin disk/dir");
         fs::copy(built("compute-health").unwrap(), host.bin.join("compute-health")).unwrap();
@@ -123,11 +129,12 @@ impl Host {
         command
     }
 
-    /// Calls the agent, from the control group where there is one. One that waits for a disk would be ended, with 124.
+    /// Calls the agent, from the control groups that there are. One that waits for a disk would be ended, with 124.
     fn call(&self, action: &str) -> (i32, String) {
-        let enter = "[ ! -d $0 ] || echo $$ >$0/cgroup.procs; exec timeout 20 \"$@\"";
+        let enter = "for kind in blkio cpu; do group=/sys/fs/cgroup/$kind/$0; [ ! -d $group ] || echo $$ >$group/cgroup.procs; done
+            exec timeout 20 \"$@\"";
         let mut command = self.command("sh");
-        command.args(["-c", enter]).arg(&self.group).arg(self.bin.join("compute-health")).arg(action);
+        command.args(["-c", enter, &self.name]).arg(self.bin.join("compute-health")).arg(action);
         let said = command.stdin(Stdio::null()).output().unwrap();
         (said.status.code().unwrap(), String::from_utf8(said.stderr).unwrap())
     }
@@ -156,10 +163,23 @@ impl Host {
         (Pid::from_raw(pid), children.split_whitespace().count())
     }
 
+    /// A control group of its own.
+    fn group(&self, kind: &str) -> PathBuf {
+        let group = Path::new("/sys/fs/cgroup").join(kind).join(&self.name);
+        fs::create_dir_all(&group).unwrap();
+        group
+    }
+
+    /// Puts the checker into a control group.
+    fn bound(&self, kind: &str, file: &str, limit: &str) {
+        let group = self.group(kind);
+        fs::write(group.join("cgroup.procs"), self.checker().0.to_string()).unwrap();
+        fs::write(group.join(file), limit).unwrap();
+    }
+
     /// From now on what the agent starts waits for the disk, as this says.
     fn throttle(&self, what: &str, to: &str) {
-        let file = self.group.join(format!("blkio.throttle.{what}"));
-        fs::create_dir_all(&self.group).unwrap();
+        let file = self.group("blkio").join(format!("blkio.throttle.{what}"));
         self.run(&format!("echo $(findmnt -no MAJ:MIN $(readlink disk)) {to} >{}", file.display()));
     }
 }
@@ -168,11 +188,14 @@ impl Drop for Host {
     fn drop(&mut self) {
         let script = "fsfreeze --unfreeze disk 2>/dev/null; for file in $0/blkio.throttle.*_device; do
             echo $(findmnt -no MAJ:MIN $(readlink disk)) 0 >$file; done 2>/dev/null; :";
+        let script = script.replace("$0", &format!("/sys/fs/cgroup/blkio/{}", self.name));
         let _where_it_was_throttled =
-            Command::new("sh").args(["-c", script]).arg(&self.group).current_dir(self.room.path()).status();
+            Command::new("sh").args(["-c", &script]).current_dir(self.room.path()).status();
         let _it_may_not_run = self.call("stop");
         let _ = Command::new("umount").arg("--lazy").arg(self.disk.path()).status();
-        let _ = fs::remove_dir(&self.group);
+        for kind in ["blkio", "cpu", "memory", "pids"] {
+            let _ = fs::remove_dir(Path::new("/sys/fs/cgroup").join(kind).join(&self.name));
+        }
     }
 }
 
@@ -204,9 +227,18 @@ fn a_host_that_fails_alone_may_be_fenced() {
     host.until(DEGRADED, "what the other hosts say is not known");
     host.write("others", WELL);
     host.until(1, "Read-only file system");
-    let event = "<fence_event action=\"off\" target=\"compute3\" status=\"pending\"/>";
-    host.write("history", &format!("{event}<status code=\"0\"/>"));
+    let fenced = |target: &str, rest: &str| {
+        let event = format!("<fence_event action=\"off\" target=\"{target}\" {rest}/>");
+        host.write("history", &format!("{event}<status code=\"0\"/>"));
+    };
+    fenced("compute2", "status=\"pending\"");
+    host.until(DEGRADED, "2 of 2 hosts fail or are out after a fencing; none is fenced");
+    let now = Command::new("date").args(["-u", "+status=\"success\" completed=\"%F %TZ\""]).output().unwrap();
+    let now = String::from_utf8(now.stdout).unwrap();
+    fenced("compute2", now.trim());
     host.until(DEGRADED, "1 of 2 hosts fenced within an hour");
+    fenced("compute1", now.trim());
+    host.until(DEGRADED, "it was fenced within an hour; it is not fenced again");
     host.run("mount -o remount,rw disk");
     host.until(0, "");
     // Fenced and back, it fails from the beginning: nothing new.
@@ -231,7 +263,7 @@ fn a_disk_that_hangs_is_looked_at_once() {
 fn it_answers_while_the_root_disk_reads_nothing() {
     let host = Host::started(&[]);
     host.throttle("read_bps_device", "1");
-    fs::write(host.group.join("cgroup.procs"), host.checker().0.to_string()).unwrap();
+    fs::write(host.group("blkio").join("cgroup.procs"), host.checker().0.to_string()).unwrap();
     host.run("sync; echo 3 >/proc/sys/vm/drop_caches");
     host.until(1, "has not answered");
 }
@@ -256,6 +288,38 @@ fn a_slow_disk_and_a_link_that_flaps_are_well() {
     host.until(1, "nha-flaps has failed");
 }
 
+/// Its processes wait for processors together, and leave others theirs.
+fn a_host_with_a_load_of_fifty_is_well() {
+    let host = Host::new(&[]);
+    let group = host.group("cpu");
+    let load =
+        "echo $$ >$0/cgroup.procs; ulimit -t 2; for one in $(seq 50); do (while :; do :; done) & done; wait";
+    let mut load = Command::new("sh").args(["-c", load]).arg(&group).process_group(0).spawn().unwrap();
+    wait::until("the load", LIMIT, || {
+        let there = fs::read_to_string(group.join("cgroup.procs"))?;
+        Ok((there.lines().count() > 50).then_some(()))
+    })
+    .unwrap();
+    assert_eq!(host.call("start"), (0, String::new()));
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(12) {
+        // A checker that is late is shown. One that fails, or a monitor that Pacemaker would end, would have the host fenced.
+        let said = host.call("monitor");
+        assert!(said.0 == 0 || said.0 == DEGRADED, "{said:?}");
+    }
+    killpg(Pid::from_raw(load.id().try_into().unwrap()), Signal::SIGKILL).unwrap();
+    load.wait().unwrap();
+}
+
+/// So many processes that there is no further one, or no memory for one: nothing can be counted, and nobody is fenced.
+fn a_host_that_can_start_no_process_is_shown() {
+    let host = Host::started(&[("processes_for", "3"), ("directories", "")]);
+    host.bound("pids", "pids.max", "1");
+    host.until(DEGRADED, "(os error 11); what the other hosts say is not known; none is fenced");
+    fs::write(host.group("pids").join("pids.max"), "max").unwrap();
+    host.until(0, "");
+}
+
 /// Killed, stopped, or with its name taken: shown, and no reason to fence. S1-46
 fn a_checker_that_is_gone_is_no_reason_to_fence() {
     let host = Host::started(&[]);
@@ -270,4 +334,76 @@ fn a_checker_that_is_gone_is_no_reason_to_fence() {
     assert_eq!(host.call("start").0, 1);
     drop(taken);
     host.until(0, "");
+}
+
+/// Loads a part of a kernel, or ends the machine.
+const BOOT: &str = r#"#include <fcntl.h>
+#include <sys/reboot.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    return count > 1 ? syscall(SYS_finit_module, open(words[1], O_RDONLY), "", 0) : reboot(RB_POWER_OFF);
+}
+"#;
+/// The first program of a machine whose kernel is a process here, and whose disk is this machine's, read-only.
+const INIT: &str = r#"#!/bin/sh
+export PATH=ROOM:/usr/sbin:/usr/bin:/sbin:/bin HA_RSCTMP=/run OCF_RESOURCE_INSTANCE=uml OCF_RESKEY_CRM_meta_on_node=compute1
+export OCF_RESKEY_directories= OCF_RESKEY_links=two OCF_RESKEY_links_for=3 OCF_RESKEY_devices=/dev/mapper/disk OCF_RESKEY_devices_for=3
+export OCF_RESKEY_interval=1 OCF_RESKEY_reaction=fence
+mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t tmpfs tmpfs /run; mkdir /run/words
+for part in lib/crc-ccitt net/ipv6/ipv6 drivers/net/bonding/bonding drivers/net/veth drivers/md/dm-mod; do
+    boot /usr/lib/uml/modules/*/kernel/$part.ko
+done
+echo 'name="host-health" host="compute2" value="ok"' >/run/words/others
+echo '<status code="0"/>' >/run/words/history
+ip link add two type bond mode active-backup miimon 100
+for leg in a b; do
+    ip link add leg-$leg type veth peer name far-$leg; ip link set leg-$leg master two; ip link set far-$leg up
+done
+ip link set two up
+dmsetup create disk --table '0 2048 linear /dev/ubda 0'; dmsetup mknodes
+legs() { ip link set far-a $1; ip link set far-b $2; }
+expect() {
+    for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+        said=$(compute-health monitor 2>&1); code=$?
+        case "$code $said" in $1) return ;; esac
+        sleep 1
+    done
+    echo "instead of $1: $code $said"
+}
+compute-health start; expect '0 '; sleep 2
+legs down up; expect '190*two has lost a leg; none is fenced for that'
+legs up up; expect '0 '
+legs down down; sleep 1; legs up up; expect '0 '
+legs down down; expect '1 *two has had no carrier for*'
+legs up up; expect '0 '
+dmsetup suspend --noflush disk; expect '1 */dev/mapper/disk has not answered for*'
+dmsetup resume disk; expect '0 '
+dmsetup suspend disk; dmsetup reload disk --table '0 2048 error'; dmsetup resume disk; expect '1 *Input/output error*'
+echo 'all was seen'; boot
+"#;
+
+/// A bond that lost one leg is shown, one that flaps is well, and one without any may be fenced. So may a host with a device that hangs.
+fn a_bond_and_a_device_fail_and_come_back() {
+    let room = TempDir::new().unwrap();
+    let path = |name: &str| room.path().join(name);
+    let compiled = |name: &str, text: &str| {
+        let source = path(&format!("{name}.c"));
+        fs::write(&source, text).unwrap();
+        let made =
+            Command::new("cc").args(["-DROOM=\"/run/words\"", "-o"]).arg(path(name)).arg(source).status();
+        assert!(made.unwrap().success(), "{name}");
+    };
+    compiled("boot", BOOT);
+    compiled("attrd_updater", TOOL);
+    fs::copy(path("attrd_updater"), path("stonith_admin")).unwrap();
+    fs::copy(built("compute-health").unwrap(), path("compute-health")).unwrap();
+    fs::write(path("init"), INIT.replace("ROOM", room.path().to_str().unwrap())).unwrap();
+    fs::set_permissions(path("init"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(path("image"), [0; 1 << 20]).unwrap();
+    let machine = "exec timeout 150 linux.uml mem=128M rootfstype=hostfs rootflags=/ ro con=null con0=null,fd:1 init=$PWD/init ubd0=$PWD/image";
+    let said =
+        Command::new("sh").args(["-c", machine]).current_dir(room.path()).stdin(Stdio::null()).output();
+    let said = String::from_utf8(said.unwrap().stdout).unwrap();
+    assert!(said.contains("all was seen") && !said.contains("instead of"), "{said}");
 }

@@ -58,6 +58,7 @@ fn main() -> ExitCode {
         chains::group(),
         clock::group(),
         compute_health::group(),
+        compute_health::another_kernel(),
         confinement::group(),
         decisions::group(),
         default_config::group(),
