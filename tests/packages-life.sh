@@ -186,7 +186,20 @@ purged() {
     ok 'a purge leaves no trace'
 }
 
+# health_stays REMOVE...: the agent of compute hosts is not taken away while its resource runs.
+health_stays() {
+    note=$root/run/resource-agents/compute-health-health
+    mkdir -p "${note%/*}" && touch "$note"
+    ! "$@" >"$room/log" 2>&1 || fail 'the package goes though its resource runs'
+    grep -q 'take its clone away first' "$room/log" || fail "the removal does not say why it is refused: $(cat "$room/log")"
+    rm "$note"
+    "$@" >"$room/log" 2>&1 || fail "$(tail "$room/log")"
+    ok 'the agent of compute hosts goes after its resource, and not before'
+}
+
 upgraded_and_purged() {
+    install_deb "$packages"/nova-host-alerter-compute-health_*.deb >"$room/log" 2>&1 || fail "$(tail "$room/log")"
+    health_stays apt purge nova-host-alerter-compute-health
     listing >"$room/before"
     install_deb "$deb" >"$room/log" 2>&1 || fail "$(tail "$room/log")"
     assert_modes
@@ -236,6 +249,8 @@ rpm() {
     [ -e "$root/var/lib/nova-host-alerter/marks.db" ] || fail 'the journal is lost'
     [ -e "$root/etc/nova-host-alerter/alerter.toml.rpmsave" ] || fail 'the configuration is lost'
     ok 'the rpm installs, runs, and keeps configuration and marks when it is removed'
+    command rpm --root "$root" --nodeps --install "$packages"/nova-host-alerter-compute-health-*64.rpm >"$room/log" 2>&1 || fail "$(tail "$room/log")"
+    health_stays command rpm --root "$root" --nodeps --erase nova-host-alerter-compute-health
 }
 
 lay_out
