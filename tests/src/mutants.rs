@@ -267,7 +267,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     old! { "45 A1: another clock says how long a storm has held a mark", "alerter/src/policy/known.rs",
         "|| row.settled.is_some() { row.made_at }" =>
-        "|| *started > Timestamp(0) { row.made_at }",
+        "|| now > Timestamp(0) { row.made_at }",
         ["a_storm_holds_where_clocks_differ"]
     },
     old! { "45 A1: a boot ends what another clock says is over", "crates/journal/src/register/decisions.rs",

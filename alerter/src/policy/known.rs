@@ -216,7 +216,7 @@ impl Known {
             group: inventory.group_of(&self.settings, &row.node),
             failed_at: row.failure_time,
             known_at: row.made_at,
-            seen_at: known.map_or_else(|| self.seen_at(row), |old| old.seen_at),
+            seen_at: known.map_or_else(|| self.seen_at(row, now), |old| old.seen_at),
             returned_at: row.return_known_at,
             end: row.settled,
             doubts: doubts_at_its_end(row),
@@ -228,10 +228,9 @@ impl Known {
         self.state.see(subject.by_clock(now));
     }
 
-    /// Another alerter's clock does not say how long a mark has waited: what may hold one that is open begins when this daemon does.
-    fn seen_at(&self, row: &MarkRow) -> Timestamp {
-        let (controller, started) = &self.here;
-        if row.made_by == *controller || row.settled.is_some() { row.made_at } else { *started }
+    /// Another alerter's clock does not say how long a mark has waited: what may hold one that is open begins when it is first seen here.
+    fn seen_at(&self, row: &MarkRow, now: Timestamp) -> Timestamp {
+        if row.made_by == self.here.0 || row.settled.is_some() { row.made_at } else { now }
     }
 
     fn resize(&mut self, inventory: &Inventory) {

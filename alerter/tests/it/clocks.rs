@@ -248,6 +248,23 @@ fn a_storm_holds_as_long_as_it_would_have_where_the_clock_is_set() {
     }
 }
 
+/// Another alerter makes the marks while this one runs: they count from when they are seen here. The broken variant counts them from this
+/// daemon's start, an hour ago: their window is over, and all are sent in the storm.
+#[test]
+fn a_storm_holds_what_another_alerter_has_marked_meanwhile() {
+    let hosts = ["compute1", "compute2", "compute3"];
+    let site = Site::new(&hosts).with_key();
+    site.configure("[groups.all]\nhosts = [\"*\"]\nmax-unhealthy = 1\nwindow = 600\nmax-hold = 900\n");
+    let (mut site, mut alerter) = started(site, "ctl1");
+    alerter.run(&mut site, 3600);
+    for host in hosts {
+        site.outage(host, "ctl3");
+    }
+    Alerter::start(&site, "ctl2").run(&mut site, 10);
+    alerter.run(&mut site, 60);
+    assert_eq!(site.notified, []);
+}
+
 /// The same of the daemon's own start: the clock was two hours ahead when the pause of an hour was made. The broken variant pauses for
 /// three hours.
 #[tokio::test]

@@ -103,12 +103,6 @@ pub(super) struct Audit {
     pub(super) violations: Vec<String>,
 }
 
-/// Since when a storm may hold a mark: another alerter's begins with the daemon.
-fn seen_at(daemon: &Daemon, row: &MarkRow) -> Timestamp {
-    let base = &daemon.shared.base;
-    if row.made_by == base.controller || row.settled.is_some() { row.made_at } else { *base.started() }
-}
-
 impl Audit {
     pub(super) fn new(story: &Story, is_loud: bool) -> Self {
         Self {
@@ -313,6 +307,16 @@ impl Audit {
         words.into_iter().filter(|word| !matches!(*word, "delay" | "returning")).collect()
     }
 
+    /// Since when what holds a mark lasts: of another alerter's open one since it is first seen here.
+    fn seen_at(&self, world: &World, daemon: &Daemon, row: &MarkRow) -> Timestamp {
+        let base = &daemon.shared.base;
+        if row.made_by == base.controller || row.settled.is_some() {
+            return row.made_at;
+        }
+        let ago = |met: &u64| world.clock.wall() - Duration::from_millis(world.clock.now - met);
+        self.met.get(&row.id).map_or_else(|| *base.started(), ago)
+    }
+
     /// C9. Until when a mark waits for the part of the register that is missing.
     fn awaits_part(&self, world: &World, daemon: &Daemon, row: &MarkRow) -> Option<u64> {
         let is_own = row.made_by == daemon.shared.base.controller;
@@ -347,7 +351,7 @@ impl Audit {
         let settings = daemon.shared.base.settings();
         let (group, watched) = (&settings.groups[at], self.groups[at].clone());
         let (id, node) = (row.id, &row.node);
-        let end = seen_at(daemon, row) + group.rules.max_hold;
+        let end = self.seen_at(world, daemon, row) + group.rules.max_hold;
         let cooldown = millis(group.rules.cooldown + self.slack);
         let is_unsure = world.clock.now < watched.unsure || !self.slack.is_zero() || fades(world);
         let raged = watched.raged.is_some_and(|at| world.clock.now <= at + cooldown);
@@ -375,7 +379,8 @@ impl Audit {
     fn is_bound(&self, world: &World, daemon: &Daemon, row: &MarkRow, group: &Group) -> bool {
         let is_let_go =
             world.group_releases.get(&group.name).is_some_and(|at| row.made_at <= *at + self.slack);
-        let is_in_time = world.clock.wall() + self.slack < seen_at(daemon, row) + group.rules.max_hold;
+        let is_in_time =
+            world.clock.wall() + self.slack < self.seen_at(world, daemon, row) + group.rules.max_hold;
         !is_let_go && is_in_time && !world.released.contains(&row.id)
     }
 
