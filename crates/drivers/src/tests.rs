@@ -215,15 +215,8 @@ impl Scene {
 
     async fn send(&self, driver: &Arc<dyn Driver>, way: Way) -> Outcome {
         *self.way.lock().unwrap_or_else(PoisonError::into_inner) = way;
-        let (id, body) = (mark().id, driver.body(&mark()));
-        let message = Message {
-            step: Step::Failure,
-            id: &id,
-            body: &body,
-            ambiguous: 0,
-            attempts: 1,
-            is_released: false,
-        };
+        let (step, id, body) = (Step::Failure, mark().id, driver.body(&mark()));
+        let message = Message { step, id: &id, body: &body, ambiguous: 0, attempts: 1, is_released: false };
         let outcome = driver.deliver(message).await;
         let test = driver.test_body(&id, Timestamp(0));
         let seen = format!("{driver:?} {outcome:?} {}", String::from_utf8([body, test].concat()).unwrap());

@@ -78,11 +78,16 @@ pub(crate) fn to_recovery(body: &str) -> NewDelivery {
 
 /// A mark that two routes get, of which `wiki` is not required.
 pub(crate) fn marked_for_two(journal: &mut Journal, node: &str, at: Timestamp) -> MarkId {
+    let wiki = NewDelivery { route: "wiki".into(), required: false, ..to_recovery(node) };
+    marked_for(journal, node, at, &[to_recovery(node), wiki])
+}
+
+/// A mark with these deliveries.
+pub(crate) fn marked_for(journal: &mut Journal, node: &str, at: Timestamp, to: &[NewDelivery]) -> MarkId {
     let first = Fencing { asked_at: at, ..fencing(node) };
     journal.append_fencing(&first).unwrap();
     let row = samples::mark(&first);
-    let wiki = NewDelivery { route: "wiki".into(), required: false, ..to_recovery(node) };
-    journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery(node), wiki], None, at).unwrap();
+    journal.make_mark(&row, Taken::Fencing(&first), to, None, at).unwrap();
     row.id
 }
 

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::tests::{Home, NOW, acknowledged, attempt, fencing};
-use crate::{Callback, Capacity, Done, Ended, Journal, NewDelivery, Says, Taken, Verdict};
+use crate::tests::{Home, NOW, acknowledged, attempt, marked_for};
+use crate::{Callback, Capacity, Done, Ended, Journal, NewDelivery, Says, Verdict};
 use marks::chain::Link;
 use marks::delivery::State;
 use marks::id::MarkId;
@@ -101,8 +101,6 @@ const ACTS: [(&str, Act); 26] = [
 ];
 
 fn marked(journal: &mut Journal, shape: Shape, number: usize) -> MarkId {
-    let first = fencing(&format!("compute{number}"));
-    journal.append_fencing(&first).unwrap();
     let link = |step| (shape == Shape::Chain).then_some(Link { step, timeout: Duration::from_secs(60) });
     let to = |route: &str, required, step| NewDelivery {
         route: route.into(),
@@ -111,10 +109,9 @@ fn marked(journal: &mut Journal, shape: Shape, number: usize) -> MarkId {
         link: link(step),
     };
     let new = [to(ROUTE, shape != Shape::NotRequired, 1), to("wiki", shape != Shape::Required, 2)];
-    let row = samples::mark(&first);
-    journal.make_mark(&row, Taken::Fencing(&first), &new, None, NOW).unwrap();
+    let mark = marked_for(journal, &format!("compute{number}"), NOW, &new);
     journal.advance_chains(&|_| true, &|_| true, NOW).unwrap();
-    row.id
+    mark
 }
 
 /// Brings it there through an attempt. A damaged one is quarantined by its next turn.

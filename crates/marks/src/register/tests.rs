@@ -12,7 +12,7 @@ const ID: &str = "0199c2a4-7d1e-7b3a-9f00-0123456789ab";
 const KEY: &str = "f.0199c2a4-7d1e-7b3a-9f00-0123456789ab";
 const VALUE: &str = "1;_43ompute1;:c1.my.cloud.com;1795191514123;1795191514200;ctl1;fencer;:ctl2_2f12_2f1795191000;;y;n;:_2fa_2040_20s";
 
-fn entry() -> Entry {
+pub(super) fn entry() -> Entry {
     Entry::Fencing(Fencing {
         id: FencingId::parse(ID).unwrap(),
         node: HostName::parse("Compute1").unwrap(),

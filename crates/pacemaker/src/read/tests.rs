@@ -16,7 +16,12 @@ struct File {
 }
 
 impl File {
-    fn new(cib: &str) -> Self {
+    /// `None`, with the reason, where the tool is lacking.
+    #[track_caller]
+    fn new(cib: &str) -> Option<Self> {
+        if lacks(&[CONTROLLER]) {
+            return None;
+        }
         let dir = tempfile::tempdir().unwrap();
         let (file, tool) = (dir.path().join("cib.xml"), dir.path().join("cibadmin"));
         // An older tool knows no later schema.
@@ -30,7 +35,7 @@ impl File {
             file.display()
         );
         samples::program(&tool, script);
-        Self { tools: Tools { cibadmin: tool, ..Tools::default() }, dir }
+        Some(Self { tools: Tools { cibadmin: tool, ..Tools::default() }, dir })
     }
 
     fn change(&self, arguments: &[&str]) {
@@ -90,10 +95,7 @@ fn recorded() -> impl Iterator<Item = &'static str> {
 /// after three readings.
 #[test]
 fn a_cib_that_changes_for_a_while_is_read_in_parts() {
-    if lacks(&[CONTROLLER]) {
-        return;
-    }
-    let file = File::new(CLUSTER);
+    let Some(file) = File::new(CLUSTER) else { return };
     let (at, until) = (file.dir.path(), Instant::now() + Duration::from_secs(2));
     let text = fs::read_to_string(at.join("cib.xml")).unwrap();
     std::thread::scope(|scope| {
@@ -114,11 +116,9 @@ fn a_cib_that_changes_for_a_while_is_read_in_parts() {
 /// does not find what a release writes elsewhere, and a part that is read without the node that it belongs to.
 #[test]
 fn the_parts_say_what_the_whole_says() {
-    if lacks(&["cibadmin"]) {
-        return;
-    }
     for xml in recorded() {
-        let (file, whole_cib) = (File::new(xml), Cib::parse(xml).unwrap());
+        let Some(file) = File::new(xml) else { return };
+        let whole_cib = Cib::parse(xml).unwrap();
         let own = whole_cib.cluster_nodes().to_vec();
         let mut snapshot = Snapshot::default();
         snapshot.set_own(own);
@@ -155,10 +155,8 @@ const CLUSTER: &str = r#"<cib validate-with="pacemaker-3.0" admin_epoch="0" epoc
 /// attribute, a device in a cloned group or with a template, or a guest node.
 #[test]
 fn what_decides_about_one_host_is_read_whole() {
-    if lacks(&["cibadmin"]) {
-        return;
-    }
-    let (file, whole_cib) = (File::new(CLUSTER), Cib::parse(CLUSTER).unwrap());
+    let Some(file) = File::new(CLUSTER) else { return };
+    let whole_cib = Cib::parse(CLUSTER).unwrap();
     for name in ["compute1", "COMPUTE1", "compute2", "guest1", "Guest1", "ctl1", "unknown"] {
         let host = host_named(name);
         let read = super::host(&file.tools, &host, soon()).unwrap();
@@ -173,9 +171,6 @@ fn what_decides_about_one_host_is_read_whole() {
 /// Of a rack that dies each host asks. The broken variant asks for each device of a level once more.
 #[test]
 fn one_question_is_enough_for_a_host_with_a_power_device_of_its_own() {
-    if lacks(&["cibadmin"]) {
-        return;
-    }
     let list = r#"<instance_attributes id="p"><nvpair id="p-l" name="pcmk_host_list" value="Compute1"/></instance_attributes>"#;
     let own = CLUSTER
         .replace(r#"type="fence_ipmilan"/>"#, &format!(r#"type="fence_ipmilan">{list}</primitive>"#))
@@ -183,7 +178,8 @@ fn one_question_is_enough_for_a_host_with_a_power_device_of_its_own() {
             r#"<primitive id="mark" template="t"/>"#,
             r#"<primitive id="mark" class="stonith" type="fence_mark"/>"#,
         );
-    let (file, whole_cib) = (File::new(&own), Cib::parse(&own).unwrap());
+    let Some(file) = File::new(&own) else { return };
+    let whole_cib = Cib::parse(&own).unwrap();
     for (name, questions) in [("compute1", 1), ("compute2", 2)] {
         let (host, before) = (host_named(name), file.asked());
         let read = super::host(&file.tools, &host, soon()).unwrap();
@@ -247,10 +243,7 @@ fn changes() -> Vec<(&'static str, Vec<String>)> {
 /// variants believe an unchanged number of operations, or search for later ones alone: they keep a connection that was erased.
 #[test]
 fn a_snapshot_that_goes_on_is_like_a_new_one() {
-    if lacks(&["cibadmin"]) {
-        return;
-    }
-    let file = File::new(CLUSTER);
+    let Some(file) = File::new(CLUSTER) else { return };
     let mut snapshot = Snapshot::default();
     snapshot.set_own(vec![host_named("ctl1")]);
     file.refreshed(&mut snapshot);
@@ -270,10 +263,8 @@ fn a_snapshot_that_goes_on_is_like_a_new_one() {
 /// failure alone, by the controller that operations name, or by the name of a clone's instance; or each reading costs a question more.
 #[test]
 fn a_health_check_that_fails_is_read_until_it_is_well() {
-    if lacks(&["cibadmin"]) {
-        return;
-    }
-    let (file, compute1) = (File::new(CLUSTER), host_named("Compute1"));
+    let Some(file) = File::new(CLUSTER) else { return };
+    let compute1 = host_named("Compute1");
     let mut snapshot = Snapshot::default();
     file.refreshed(&mut snapshot);
     let long = "\u{e4}&#10;".repeat(100);
@@ -306,10 +297,7 @@ fn a_health_check_that_fails_is_read_until_it_is_well() {
 /// An unchanged cluster costs one small question, an attribute that decides nothing two, and neither is news.
 #[test]
 fn little_is_asked_where_little_has_changed() {
-    if lacks(&["cibadmin"]) {
-        return;
-    }
-    let file = File::new(CLUSTER);
+    let Some(file) = File::new(CLUSTER) else { return };
     let mut snapshot = Snapshot::default();
     let first = file.refreshed(&mut snapshot);
     assert!(first.has_all_remotes());

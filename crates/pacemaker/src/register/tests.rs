@@ -83,16 +83,9 @@ impl Cluster {
         let path = self.dir.path().join(tool);
         let directory = self.dir.path().display();
         // Renamed into place: a running one must not be written into.
-        samples::program(
-            &path.with_extension("new"),
-            format!(
-                "#!/bin/sh
-D={directory}
-{script}
-"
-            ),
-        );
-        fs::rename(path.with_extension("new"), path).unwrap();
+        let new = path.with_extension("new");
+        samples::program(&new, format!("#!/bin/sh\nD={directory}\n{script}\n"));
+        fs::rename(new, path).unwrap();
     }
 
     fn publish(&self, register: Register, milliseconds: u64) -> Result<(), &'static str> {

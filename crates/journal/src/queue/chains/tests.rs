@@ -1,7 +1,6 @@
 use super::*;
-use crate::tests::{Home, NOW, acknowledged, again, attempt, events, fencing};
-use crate::{Capacity, HistoryFilter, NewDelivery, Role, Taken, Verdict};
-use marks::fencing::Fencing;
+use crate::tests::{Home, NOW, acknowledged, again, attempt, events, marked_for};
+use crate::{Capacity, HistoryFilter, NewDelivery, Role, Verdict};
 use marks::mark::Settlement;
 use marks::register::{Acknowledgement, Settled};
 
@@ -21,16 +20,8 @@ fn chain_of(count: usize) -> Vec<NewDelivery> {
     steps.map(new).collect()
 }
 
-fn marked_as(journal: &mut Journal, node: &str, at: Timestamp, deliveries: &[NewDelivery]) -> MarkId {
-    let first = Fencing { asked_at: at, ..fencing(node) };
-    journal.append_fencing(&first).unwrap();
-    let row = samples::mark(&first);
-    journal.make_mark(&row, Taken::Fencing(&first), deliveries, None, at).unwrap();
-    row.id
-}
-
 fn chained(journal: &mut Journal, count: usize) -> MarkId {
-    marked_as(journal, "compute1", NOW, &chain_of(count))
+    marked_for(journal, "compute1", NOW, &chain_of(count))
 }
 
 fn refusal() -> Verdict {
@@ -243,7 +234,7 @@ fn what_the_chain_holds_nobody_else_frees_or_has_to_see() {
 fn an_earlier_chain_stands_in_the_way_on_the_route_whose_turn_it_is_alone() {
     let (_home, mut journal) = Home::alerter();
     let first = chained(&mut journal, 2);
-    let second = marked_as(&mut journal, "compute1", NOW + SECOND, &chain_of(2));
+    let second = marked_for(&mut journal, "compute1", NOW + SECOND, &chain_of(2));
     let now = NOW + SECOND;
     let begun = |journal: &mut Journal, now| -> Vec<(MarkId, String)> {
         let capacities = ["nova", "masakari"].map(|route| Capacity::of(route, 8));

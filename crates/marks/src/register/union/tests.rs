@@ -2,9 +2,8 @@ use proptest::prelude::*;
 
 use super::super::pages::{HEAD, Head, Page};
 use super::*;
-use crate::fencing::{Fencing, Origin};
-use crate::host::HostName;
-use crate::id::{FencingId, MarkId, NoteId};
+use crate::fencing::Fencing;
+use crate::id::{MarkId, NoteId};
 use crate::mark::Settlement;
 use crate::register::{Settled, Watermark};
 
@@ -13,21 +12,9 @@ const NOW: Timestamp = Timestamp(1_800_000_000_000);
 const OVER: Trust = Trust { is_keyless: false, plain_until: Timestamp(0) };
 
 fn fencing(seen_by: &str, asked_at: i64) -> Entry {
-    let node = HostName::parse("compute1").unwrap();
-    Entry::Fencing(Fencing {
-        id: FencingId::parse("0199c2a4-7d1e-7b3a-9f00-000000000001").unwrap(),
-        node,
-        plug: None,
-        asked_at: Timestamp(asked_at),
-        committed_at: Timestamp(asked_at),
-        seen_by: seen_by.into(),
-        origin: Origin::Fencer,
-        incarnation: None,
-        already_down: None,
-        given_domain: None,
-        given_shared_storage: None,
-        cause: None,
-    })
+    let Entry::Fencing(like) = super::super::tests::entry() else { panic!("no fencing") };
+    let at = Timestamp(asked_at);
+    Entry::Fencing(Fencing { asked_at: at, committed_at: at, seen_by: seen_by.into(), ..like })
 }
 
 fn end(by: &str) -> Entry {
