@@ -110,15 +110,6 @@ fn sentence(action: &str, status: &str) -> String {
     )
 }
 
-/// Exit code 1, and one clear line about it.
-#[track_caller]
-fn fails_with_one_line(outcome: &Outcome, needle: &str) {
-    assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(1), ""), "{outcome:?}");
-    assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
-    assert!(outcome.stderr.starts_with("alert_mark: ") && outcome.stderr.contains(needle), "{outcome:?}");
-    assert!(!outcome.stderr.chars().any(|c| c.is_control() && c != '\n'), "{outcome:?}");
-}
-
 #[test]
 fn a_fencing_leaves_one_file_for_its_owner_alone() {
     let Some(post) = Post::new() else { return };
@@ -179,7 +170,7 @@ fn a_hostile_alert_is_one_line_and_no_file() {
     for (name, value, needle) in table {
         let mut command = post.command();
         command.env(name, value);
-        fails_with_one_line(&run(command, b""), needle);
+        run(command, b"").fails_with_one_line("alert_mark", needle);
     }
     assert!(post.names().is_empty());
 }
@@ -212,14 +203,14 @@ fn a_directory_that_cannot_be_used_is_a_failure() {
         command.env("CRM_alert_recipient", recipient);
         run(command, b"")
     };
-    fails_with_one_line(&with(&post.room.path().join("missing")), "there is no directory");
+    with(&post.room.path().join("missing")).fails_with_one_line("alert_mark", "there is no directory");
     let link = post.room.path().join("link");
     symlink(post.directory(), &link).unwrap();
-    fails_with_one_line(&with(&link), "not a plain directory");
+    with(&link).fails_with_one_line("alert_mark", "not a plain directory");
     fs::set_permissions(post.directory(), Permissions::from_mode(0o500)).unwrap();
-    fails_with_one_line(&post.alert(), "chmod 0700");
+    post.alert().fails_with_one_line("alert_mark", "chmod 0700");
     fs::set_permissions(post.directory(), Permissions::from_mode(0o777)).unwrap();
-    fails_with_one_line(&post.alert(), "chmod 0700");
+    post.alert().fails_with_one_line("alert_mark", "chmod 0700");
     assert!(post.names().is_empty() && !post.room.path().join("missing").exists());
 }
 
@@ -343,7 +334,7 @@ fn a_failing_disk_is_a_failure() {
             failures += 1;
             // Where no process can write, the one that is waited for cannot say it either.
             if call != "write" {
-                fails_with_one_line(&outcome, "compute1 was not written");
+                outcome.fails_with_one_line("alert_mark", "compute1 was not written");
             }
         }
         assert!(failures >= at_least, "{call}: {failures}");

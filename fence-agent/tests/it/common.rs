@@ -54,9 +54,15 @@ impl Outcome {
     /// Exit code 1, and one clear line about it.
     #[track_caller]
     pub(crate) fn is_one_line_failure(&self, needle: &str) {
+        self.fails_with_one_line("fence_mark", needle);
+    }
+
+    /// The same of another agent.
+    #[track_caller]
+    pub(crate) fn fails_with_one_line(&self, agent: &str, needle: &str) {
         assert_eq!((self.code, self.stdout.as_str()), (Some(1), ""), "{self:?}");
         assert_eq!(self.stderr.lines().count(), 1, "{self:?}");
-        assert!(self.stderr.starts_with("fence_mark: ") && self.stderr.contains(needle), "{self:?}");
+        assert!(self.stderr.starts_with(&format!("{agent}: ")) && self.stderr.contains(needle), "{self:?}");
         assert!(!self.stderr.chars().any(|c| c.is_control() && c != '\n'), "{self:?}");
         let lower = self.stderr.to_lowercase();
         assert!(!["timeout", "timed out", "panicked"].iter().any(|word| lower.contains(word)), "{self:?}");
@@ -104,6 +110,18 @@ pub(crate) struct Store {
 impl Store {
     pub(crate) fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    /// The same where files can be put over those of the system; otherwise the test is left out, or fails.
+    #[track_caller]
+    pub(crate) fn apart() -> Option<Self> {
+        have_namespaces().then(Self::new)
+    }
+
+    /// The same with a fencing, where system calls can be made to fail.
+    #[track_caller]
+    pub(crate) fn traced() -> Option<Self> {
+        have_injection().then(Self::filled)
     }
 
     /// The journal. Its directory does not exist yet.

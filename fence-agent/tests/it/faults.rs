@@ -76,24 +76,17 @@ fn sweep_all(prepare: fn() -> Store, before: usize) -> usize {
     sweeps.into_iter().map(|sweep| sweep.join().expect("the sweep holds")).sum()
 }
 
-/// S1-16, conformance 21 and 34: killed at any instant there is no fencing or exactly one, and a retry marks.
+/// S1-16, conformance 21 and 34: killed at any instant there is no fencing or exactly one, and a retry marks; the same while the
+/// journal itself is being made.
 #[test]
 fn killed_at_any_write_it_leaves_all_or_nothing() {
     if !have_injection() {
         return;
     }
-    let points = sweep_all(Store::filled, 1);
-    assert!(points > 10, "only {points} places to die were found");
-}
-
-/// The same while the journal itself is being made.
-#[test]
-fn killed_while_the_journal_is_made_it_leaves_all_or_nothing() {
-    if !have_injection() {
-        return;
+    for (prepare, before, least) in [(Store::filled as fn() -> Store, 1, 10), (Store::new, 0, 30)] {
+        let points = sweep_all(prepare, before);
+        assert!(points > least, "only {points} places to die were found");
     }
-    let points = sweep_all(Store::new, 0);
-    assert!(points > 30, "only {points} places to die were found");
 }
 
 /// Every file that an `off` writes to, and every sync, in order.
@@ -124,10 +117,7 @@ fn undurable(writes: &[String], directory: &str) -> Option<&'static str> {
 /// S1-23: exit 0 comes after the log and the directory are on disk.
 #[test]
 fn success_comes_after_the_syncs() {
-    if !have_injection() {
-        return;
-    }
-    let store = Store::filled();
+    let Some(store) = Store::traced() else { return };
     let directory = store.directory().display().to_string();
     let writes = writes(&store);
     assert_eq!(undurable(&writes, &directory), None, "{writes:?}");
@@ -143,10 +133,7 @@ fn success_comes_after_the_syncs() {
 /// A disk that fails a sync: the log's, and the directory's, which SQLite itself would pass over.
 #[test]
 fn a_failed_sync_is_a_failure() {
-    if !have_injection() {
-        return;
-    }
-    let probe = Store::filled();
+    let Some(probe) = Store::traced() else { return };
     let syncs: Vec<String> = writes(&probe).into_iter().filter(|line| line.contains("sync(")).collect();
     let directory = format!("{}>", probe.directory().display());
     assert!(syncs.last().unwrap().contains(&directory), "{syncs:?}");

@@ -47,18 +47,20 @@ fn controller(live: Option<&str>, stored: Option<&str>) -> World {
 }
 
 fn fence(world: &World, store: &Store, more: &str) -> Outcome {
+    asked(world, &store.off(more))
+}
+
+/// The agent, as the fencer runs it.
+fn asked(world: &World, input: &str) -> Outcome {
     let mut command: Command = world.command(AGENT);
     command.env("PCMK_service", "pacemaker-fenced");
-    run(command, store.off(more).as_bytes())
+    run(command, input.as_bytes())
 }
 
 /// S0-34, S1-24: the fencer's `off` marks if the mark device is the last of at least two, in every level that has one;
 /// anywhere else the fencer would take the mark for a fencing.
 #[test]
 fn only_behind_another_device() {
-    if !have_namespaces() {
-        return;
-    }
     let good = level("compute1", 1, "power,mark");
     for (levels, fine) in [
         (good.clone(), true),
@@ -82,7 +84,7 @@ fn only_behind_another_device() {
         (pattern("compute\\d", "power,mark"), false),
         (pattern("compute1.", "power,mark"), false),
     ] {
-        let store = Store::new();
+        let Some(store) = Store::apart() else { return };
         let outcome =
             fence(&controller(Some(&cib(&levels, "")), None), &store, "nodename=compute1\nplug=compute1");
         if fine {
@@ -99,9 +101,6 @@ fn only_behind_another_device() {
 /// Negative control: the same levels with a power device in them.
 #[test]
 fn only_behind_a_device_that_cuts_power() {
-    if !have_namespaces() {
-        return;
-    }
     for agent in [
         "fence_heuristics_ping",
         "fence_dummy",
@@ -115,15 +114,14 @@ fn only_behind_a_device_that_cuts_power() {
         let weak = format!(r#"<primitive id="weak" class="stonith" type="{agent}"/>"#);
         let with = |levels: &str| cib(levels, "").replace("<resources>", &format!("<resources>{weak}"));
         let alone = level("compute1", 1, "weak,mark") + &level("compute1", 2, "power");
-        let (store, world) = (Store::new(), controller(Some(&with(&alone)), None));
+        let Some(store) = Store::apart() else { return };
+        let world = controller(Some(&with(&alone)), None);
         let outcome = fence(&world, &store, "nodename=compute1\nplug=compute1");
         outcome.is_one_line_failure("compute1 is not marked: ");
         outcome.is_one_line_failure(&format!("no device before it that cuts power (weak ({agent})"));
         assert!(!store.directory().exists(), "{agent}");
-        let mut monitor = world.command(AGENT);
-        monitor.env("PCMK_service", "pacemaker-fenced");
-        let asked = run(monitor, store.input("monitor").as_bytes());
-        asked.is_one_line_failure("level 1 for compute1 has no device before it that cuts power");
+        asked(&world, &store.input("monitor"))
+            .is_one_line_failure("level 1 for compute1 has no device before it that cuts power");
         let good = with(&level("compute1", 1, "weak,power,mark"));
         fence(&controller(Some(&good), None), &store, "nodename=compute1").is_silent_success();
     }
@@ -133,21 +131,14 @@ fn only_behind_a_device_that_cuts_power() {
 /// is an error. Negative control: the same host as a remote node.
 #[test]
 fn a_guest_node_is_not_marked() {
-    if !have_namespaces() {
-        return;
-    }
+    let Some(store) = Store::apart() else { return };
     let guest = r#"<primitive id="vm" class="ocf" provider="heartbeat" type="VirtualDomain"><meta_attributes id="m"><nvpair id="n" name="remote-node" value="compute1"/></meta_attributes></primitive>"#;
     let good = cib(&level("compute1", 1, "power,mark"), "");
-    let (store, world) =
-        (Store::new(), controller(Some(&good.replace("<resources>", &format!("<resources>{guest}"))), None));
+    let world = controller(Some(&good.replace("<resources>", &format!("<resources>{guest}"))), None);
     fence(&world, &store, "nodename=compute1")
         .is_one_line_failure("compute1 is not marked: it is a guest node");
     assert!(!store.directory().exists());
-    let monitor = |hosts: &str| {
-        let mut command = world.command(AGENT);
-        command.env("PCMK_service", "pacemaker-fenced");
-        run(command, format!("{}hosts={hosts}\n", store.input("monitor")).as_bytes())
-    };
+    let monitor = |hosts: &str| asked(&world, &format!("{}hosts={hosts}\n", store.input("monitor")));
     monitor("compute*,compute1").is_one_line_failure("hosts names compute1: it is a guest node");
     assert!(!format!("{:?}", monitor("compute*")).contains("guest node"), "a pattern means the others");
     fence(&controller(Some(&good), None), &store, "nodename=compute1").is_silent_success();
@@ -156,10 +147,7 @@ fn a_guest_node_is_not_marked() {
 /// The design, section 6: the fencing carries the host's last good connection.
 #[test]
 fn the_fencing_carries_the_incarnation() {
-    if !have_namespaces() {
-        return;
-    }
-    let store = Store::new();
+    let Some(store) = Store::apart() else { return };
     let levels = level("compute1", 1, "power,mark");
     fence(&controller(Some(&cib(&levels, STATUS)), None), &store, "nodename=compute1").is_silent_success();
     let fencing = store.fencings().pop().unwrap();
@@ -170,9 +158,6 @@ fn the_fencing_carries_the_incarnation() {
 /// The design, section 6: it carries what the CIB says of an earlier fencing; a file of it says nothing.
 #[test]
 fn the_fencing_says_whether_the_host_was_down_already() {
-    if !have_namespaces() {
-        return;
-    }
     let levels = level("compute1", 1, "power,mark");
     for (attribute, wanted) in
         [(r#"node_fenced="0""#, Some(false)), (r#"node_fenced="1795191514""#, Some(true)), ("", None)]
@@ -180,7 +165,7 @@ fn the_fencing_says_whether_the_host_was_down_already() {
         let state = format!(
             r#"<node_state remote_node="true" id="compute1" uname="compute1" in_ccm="false" {attribute}/>"#
         );
-        let store = Store::new();
+        let Some(store) = Store::apart() else { return };
         fence(&controller(Some(&cib(&levels, &state)), None), &store, "nodename=Compute1")
             .is_silent_success();
         assert_eq!(store.fencings()[0].already_down, wanted, "{attribute}");
@@ -215,10 +200,7 @@ fn a_silent_cluster_leads_to_the_file() {
 /// A cluster node in the CIB counts as one, also if corosync does not name it.
 #[test]
 fn the_cib_too_says_who_is_a_cluster_node() {
-    if !have_namespaces() {
-        return;
-    }
-    let store = Store::new();
+    let Some(store) = Store::apart() else { return };
     let world = controller(Some(&cib(&level("ctl1", 1, "power,mark"), "")), None);
     world.file("etc/corosync/corosync.conf", "", 0o644);
     fence(&world, &store, "nodename=ctl1").is_one_line_failure("cluster node");
@@ -229,10 +211,7 @@ fn the_cib_too_says_who_is_a_cluster_node() {
 /// Any value of `PCMK_service` counts: an agent that is asked by Pacemaker is never taken for one in a shell.
 #[test]
 fn any_pacemaker_is_a_fencer() {
-    if !have_namespaces() {
-        return;
-    }
-    let store = Store::new();
+    let Some(store) = Store::apart() else { return };
     let world = controller(Some(&cib("", "")), None);
     for value in ["", "pacemaker-fenced", "pacemaker-execd", "x"] {
         let mut command = world.command(AGENT);

@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use marks::fencing::Origin;
 use marks::time::Timestamp;
 
-use crate::common::{
-    AGENT, Store, World, agent, call, call_with, fencings, have_injection, have_namespaces, run, start,
-};
+use crate::common::{AGENT, Store, World, agent, call, call_with, fencings, have_namespaces, run, start};
 
 /// S1-23, S1-39: the mark is on disk with the time at which the agent was asked. The design decides otherwise than
 /// conformance 19 and 20 only in this: each `off` is one more fencing, and the alerter folds them.
@@ -106,10 +104,7 @@ fn the_surroundings_do_not_matter() {
 /// Conformance 22 and 40, S1-51: no network, no cluster, no other program: what a shell's `off` asks of the system.
 #[test]
 fn no_network_and_no_other_program() {
-    if !have_injection() {
-        return;
-    }
-    let store = Store::filled();
+    let Some(store) = Store::traced() else { return };
     let trace = store.dir.path().join("trace");
     let mut command = Command::new("strace");
     command

@@ -4,7 +4,7 @@ use std::os::unix::net::UnixDatagram;
 use std::process::Stdio;
 use std::{fs, thread};
 
-use crate::common::{AGENT, Outcome, Store, World, agent, call, call_with, have_namespaces, run, start};
+use crate::common::{AGENT, Outcome, Store, World, agent, call, call_with, run, start};
 
 /// Conformance 9: with arguments, standard input is not read: not even one that never ends.
 #[test]
@@ -159,10 +159,7 @@ fn the_node_is_nodename_and_the_plug_its_mapped_name() {
 /// Conformance 11: option values never appear: not on its outputs, not in the log, not in the journal.
 #[test]
 fn secrets_stay_where_they_are() {
-    if !have_namespaces() {
-        return;
-    }
-    let store = Store::new();
+    let Some(store) = Store::apart() else { return };
     let device = tempfile::tempdir().unwrap();
     let log = UnixDatagram::bind(device.path().join("log")).unwrap();
     let mut world = World::new();

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use fence_agent::check;
 use fence_agent::paths::Paths;
 
-use crate::common::{AGENT, Store, World, call, call_of, call_with, have_namespaces, run};
+use crate::common::{AGENT, Store, World, call, call_of, call_with, run};
 
 /// S1-26, conformance 28: upstream's scenario for `status`, in its three ways.
 #[test]
@@ -28,10 +28,7 @@ fn status_says_whether_a_name_may_be_marked() {
 /// A controller is a cluster node by corosync's word, and only its own name in `hosts` lets it be marked.
 #[test]
 fn a_cluster_node_needs_its_own_name() {
-    if !have_namespaces() {
-        return;
-    }
-    let store = Store::new();
+    let Some(store) = Store::apart() else { return };
     let world = World::new();
     let nodes = "nodelist {\n  node {\n    name: ctl1\n    ring0_addr: 10.0.0.1\n  }\n}\n";
     world.file("etc/corosync/corosync.conf", nodes, 0o644);

@@ -19,13 +19,15 @@ pub(crate) fn group() -> Group {
 }
 
 /// The calls that leave a test out where it cannot run.
-const GATES: [&str; 8] = [
+const GATES: [&str; 10] = [
     "have_mounts()",
     "have_namespaces()",
     "have_injection()",
     "have_files(",
     "lacks(",
     "Post::new()",
+    "Store::apart()",
+    "Store::traced()",
     "system(&[",
     "fencer(&script",
 ];
