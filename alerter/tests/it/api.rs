@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api_config::{Files, OTHER, TOKEN};
 use crate::config;
 use crate::route::LONG;
-use crate::site::{Alerter, Site};
+use crate::site::{Alerter, Site, again};
 
 const HOSTS: &str = "/v1/hosts/compute1";
 
@@ -215,13 +215,7 @@ fn well() -> String {
 }
 
 pub(crate) fn accepted() -> Verdict {
-    Verdict::Again {
-        state: State::Pending,
-        ambiguous: false,
-        kind: ACCEPTED.to_owned(),
-        detail: "it confirms later".to_owned(),
-        next_due: Timestamp::now() + LONG,
-    }
+    again(State::Pending, false, (ACCEPTED, "it confirms later"), Timestamp::now() + LONG)
 }
 
 /// The document and the router agree: each path in the one is in the other. What the

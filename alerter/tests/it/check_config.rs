@@ -7,12 +7,12 @@ use std::process::{Command, Output};
 
 const WRONG_CONFIGURATION: i32 = 78;
 
-fn alerter(config: &Path, words: &[&str]) -> Output {
+pub(crate) fn alerter(config: &Path, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nova-host-alerter"));
     command.args(words).arg("--config").arg(config).env("RUST_BACKTRACE", "1").output().unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 

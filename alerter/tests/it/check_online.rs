@@ -1,7 +1,7 @@
 //! `check-config --online`: what an endpoint and the cluster's hosts have against each other, before any mark is made.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use alerter::commands::online;
 use drivers::http::{self, Http};
@@ -12,6 +12,7 @@ use reqwest::Url;
 use serde_json::Value;
 
 use crate::certificates::{Ca, Peculiar};
+use crate::check_config::{alerter, text};
 use crate::config;
 use crate::endpoint::{Endpoint, OK};
 use crate::openstack::Site;
@@ -38,19 +39,13 @@ pub(crate) async fn found(driver: &dyn Driver, hosts: &[Named]) -> Vec<String> {
 #[tokio::test]
 async fn an_http_endpoint_is_checked_and_sent_nothing() {
     let (ours, theirs) = (Ca::new("ours"), Ca::new("theirs"));
-    let at = |acceptor| {
-        Endpoint::tls(acceptor, |mut peer| async move {
-            peer.request().await;
-            peer.say(OK).await;
-        })
-    };
     for (acceptor, words) in [
         (ours.endpoint(Peculiar::Nothing), vec![]),
         (ours.endpoint(Peculiar::Expired), vec!["tls-expired"]),
         (ours.endpoint(Peculiar::OtherName), vec!["tls-name"]),
         (theirs.endpoint(Peculiar::Nothing), vec!["tls-unknown-ca"]),
     ] {
-        let endpoint = at(acceptor).await;
+        let endpoint = Endpoint::saying_over_tls(acceptor, OK).await;
         let url = format!("https://{}/v1/host-failures", endpoint.address);
         let configuration = format!(
             "[store]\nregister = \"none\"\n[http.oncall]\nurl = \"{url}?token={SECRET}\"\nca-file = \"{}\"\n",
@@ -221,19 +216,7 @@ async fn hosts_that_nobody_checked_are_not_well() {
 
 async fn run(config: &Path, words: &'static [&'static str]) -> Output {
     let config = config.to_owned();
-    let command = move || {
-        Command::new(env!("CARGO_BIN_EXE_nova-host-alerter"))
-            .args(words)
-            .arg("--config")
-            .arg(config)
-            .output()
-            .unwrap()
-    };
-    tokio::task::spawn_blocking(command).await.unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    tokio::task::spawn_blocking(move || alerter(&config, words)).await.unwrap()
 }
 
 /// Nothing is asked without the option. Without a cluster that is said, and the endpoints are asked all the same.

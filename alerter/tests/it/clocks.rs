@@ -20,11 +20,7 @@ const BEHIND: [i64; 4] = [150, 300, 3_600, 10 * 365 * 86_400];
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// An alerter on ctl1, and a ctl2 whose clock is behind. All have the key, and have had it for a while.
-fn begun_beside_a_clock_that_is_behind(behind: i64) -> (Site, Alerter) {
-    begun_beside_a_clock_that_is_ahead(-behind)
-}
-
+/// An alerter on ctl1, and a ctl2 whose clock is ahead. All have the key, and have had it for a while.
 fn begun_beside_a_clock_that_is_ahead(ahead: i64) -> (Site, Alerter) {
     let mut site = Site::new(&["compute1"]).with_key();
     site.skews.insert("ctl2", ahead * 1000);
@@ -93,7 +89,7 @@ fn node_fenced_is_of_the_outage_that_the_alerter_of_its_time_counted_it_to() {
 #[test]
 fn what_is_held_is_not_released_by_what_lies_ahead_of_a_clock_that_is_behind() {
     for (behind, dates_history) in BEHIND.into_iter().flat_map(|behind| [(behind, true), (behind, false)]) {
-        let (mut site, mut first) = begun_beside_a_clock_that_is_behind(behind);
+        let (mut site, mut first) = begun_beside_a_clock_that_is_ahead(-behind);
         site.dates_history = dates_history;
         first.meets_outage(&mut site, "compute1", "ctl3", 30);
         first.meets_return(&mut site, "compute1", "ctl3", 10);
@@ -332,7 +328,7 @@ fn a_host_is_back_when_it_is_a_member_though_its_connection_was_there_before() {
 /// the id of its fencing. The broken variant joins it by that clock, and makes a mark of `node_fenced` that others do not know.
 #[test]
 fn a_host_that_is_fenced_again_is_in_an_outage_of_its_own_whatever_clock_dates_it() {
-    let (mut site, mut alerter) = begun_beside_a_clock_that_is_behind(100);
+    let (mut site, mut alerter) = begun_beside_a_clock_that_is_ahead(-100);
     let first = site.outage("compute1", "ctl1");
     alerter.run(&mut site, 20);
     alerter.meets_return(&mut site, "compute1", "ctl1", 10);

@@ -14,13 +14,7 @@ fn an_end_by_a_controller_that_has_left_the_cluster() {
     let fencing = site.outage("compute1", "ctl1");
     first.notifies_all(&mut site, 20);
     site.back("compute1", "ctl2");
-    for entry in site.register.values_mut() {
-        match entry {
-            Entry::Settled(end) => end.by = "ctl9".into(),
-            Entry::Acknowledged(end) => end.by = "ctl9".into(),
-            _ => {}
-        }
-    }
+    site.ended_by("ctl9");
     site.advance(600.0);
     let second = Alerter::at_work(&mut site, "ctl2", 40);
     site.assert_all_notified();

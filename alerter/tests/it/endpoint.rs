@@ -92,6 +92,15 @@ impl Endpoint {
         .await
     }
 
+    /// An endpoint behind TLS that reads the request and sends these bytes, then closes.
+    pub(crate) async fn saying_over_tls(acceptor: TlsAcceptor, answer: &'static [u8]) -> Self {
+        Self::tls(acceptor, move |mut peer| async move {
+            peer.request().await;
+            peer.say(answer).await;
+        })
+        .await
+    }
+
     async fn listening<F, A>(serve: F) -> Self
     where
         F: Fn(Peer<TcpStream>, mpsc::UnboundedSender<()>) -> A + Send + Sync + 'static,

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use drivers::event::TimeFormat;
 use drivers::exec::{Exec, Options};
-use drivers::{Driver as _, Message, Outcome, Step};
+use drivers::{Driver as _, Outcome, Step};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::unix::pipe;
 use tokio::task::JoinSet;
 
-use crate::route::{BODY, LONG, SECRET, deliver, deliver_step, id, word};
+use crate::route::{BODY, LONG, SECRET, deliver, deliver_step, id, message, word};
 
 /// Where the limit itself is under test: long enough for a program to have started on a busy machine.
 const LIMIT: Duration = Duration::from_secs(3);
@@ -21,6 +21,10 @@ const LIMIT: Duration = Duration::from_secs(3);
 /// A route whose last argument is a secret that no message may show.
 fn route(command: &[&str], timeout: Duration, at_once: usize) -> Exec {
     let command = command.iter().chain([&SECRET]).map(|&text| text.to_owned()).collect();
+    exec(command, timeout, at_once)
+}
+
+pub(crate) fn exec(command: Vec<String>, timeout: Duration, at_once: usize) -> Exec {
     Exec::new(Options { command, timeout, at_once, time_format: TimeFormat::Epoch, notifies_return: false })
 }
 
@@ -91,14 +95,8 @@ async fn the_program_gets_one_line() {
 async fn the_program_is_alone_with_path_and_language() {
     let dir = tempfile::tempdir().unwrap();
     let (environment, directory) = (dir.path().join("environment"), dir.path().join("directory"));
-    let exact = Exec::new(Options {
-        command: ["/bin/cp", "/proc/self/environ", environment.to_str().unwrap()].map(str::to_owned).into(),
-        timeout: LONG,
-        at_once: 1,
-        time_format: TimeFormat::Epoch,
-        notifies_return: false,
-    });
-    assert_eq!(word(&deliver(&exact).await), "acknowledged");
+    let command = ["/bin/cp", "/proc/self/environ", environment.to_str().unwrap()].map(str::to_owned);
+    assert_eq!(word(&deliver(&exec(command.into(), LONG, 1)).await), "acknowledged");
     let seen = std::fs::read_to_string(environment).unwrap();
     let seen: Vec<&str> = seen.split_terminator('\0').collect();
     assert_eq!(seen, ["LANG=C.UTF-8", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"]);
@@ -131,16 +129,7 @@ async fn a_program_that_does_not_listen_is_believed() {
         ("exec <&-; exit 75", "retry unavailable"),
         ("read -r line; exit 65", "rejected rejected"),
     ] {
-        let outcome = script(text, &[], LONG)
-            .deliver(Message {
-                step: Step::Failure,
-                id: &id,
-                body: &body,
-                ambiguous: 0,
-                attempts: 1,
-                is_released: false,
-            })
-            .await;
+        let outcome = script(text, &[], LONG).deliver(message(Step::Failure, &id, &body)).await;
         assert_eq!(word(&outcome), expected, "{text}");
     }
 }

@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use alerter::config;
 
+use crate::config::Site;
+
 /// The problems of a configuration with this route, without the file's name; `DIR` stands for a directory with an
 /// executable `tool`.
 fn problems(route: &str) -> Vec<String> {
@@ -23,11 +25,7 @@ fn problems(route: &str) -> Vec<String> {
 
 #[test]
 fn a_route_is_shown_without_its_arguments() {
-    let dir = tempfile::tempdir_in("/tmp").unwrap();
-    let file = dir.path().join("alerter.toml");
-    fs::write(&file, "[exec.a]\ncommand = [\"/bin/sh\", \"s3kr1t\"]\n").unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-    let settings = config::load(&file).unwrap();
+    let settings = Site::new("[exec.a]\ncommand = [\"/bin/sh\", \"s3kr1t\"]\n").settings();
     let driver = &settings.routes[0].driver;
     assert_eq!((driver.about().kind, driver.about().endpoint.as_str()), ("exec", "/bin/sh"));
     assert!(!format!("{driver:?}").contains("s3kr1t"));

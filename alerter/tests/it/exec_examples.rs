@@ -4,16 +4,20 @@ use std::path::Path;
 use std::time::Duration;
 
 use drivers::event::{Event, TimeFormat};
-use drivers::exec::{Exec, Options};
-use drivers::{Driver as _, Message, Outcome, Step};
+use drivers::exec::Exec;
+use drivers::{Driver as _, Outcome, Step};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use samples::left_out::lacks;
 
 use crate::endpoint::{Endpoint, OK, unused};
-use crate::route::{BODY, LONG, deliver, id, word};
+use crate::exec::exec;
+use crate::route::{BODY, LONG, deliver, id, message, word};
 
-const EXAMPLES: [&str; 2] = ["exec-driver.sh", "exec-driver.py"];
+/// None of them, with the reason, where their programs are lacking.
+fn examples() -> &'static [&'static str] {
+    if lacks(&["curl", "python3"]) { &[] } else { &["exec-driver.sh", "exec-driver.py"] }
+}
 
 fn example(name: &str, arguments: &[&str], timeout: Duration) -> Exec {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples").join(name);
@@ -23,13 +27,7 @@ fn example(name: &str, arguments: &[&str], timeout: Duration) -> Exec {
         .into_iter()
         .chain(arguments.iter().map(|&text| text.to_owned()))
         .collect();
-    Exec::new(Options {
-        command,
-        timeout,
-        at_once: 1,
-        time_format: TimeFormat::Epoch,
-        notifies_return: false,
-    })
+    exec(command, timeout, 1)
 }
 
 async fn run(name: &str, url: &str) -> Outcome {
@@ -39,10 +37,7 @@ async fn run(name: &str, url: &str) -> Outcome {
 /// S1-16, S1-18: the event as it is stored, with the mark's id, and the endpoint's answer as an exit code.
 #[tokio::test]
 async fn they_forward_the_event_byte_for_byte() {
-    if lacks(&["curl", "python3"]) {
-        return;
-    }
-    for name in EXAMPLES {
+    for name in examples() {
         let endpoint = Endpoint::saying(OK).await;
         assert_eq!(word(&run(name, &endpoint.url()).await), "acknowledged", "{name}");
         let request = String::from_utf8(endpoint.requests().concat()).unwrap();
@@ -60,9 +55,6 @@ async fn they_forward_the_event_byte_for_byte() {
 /// return for a repetition.
 #[tokio::test]
 async fn a_return_has_a_key_of_its_own() {
-    if lacks(&["curl", "python3"]) {
-        return;
-    }
     let (failure_time, generated_time) = (Timestamp(1_784_600_000_000), Timestamp(1_784_600_001_000));
     let names = ["compute1", "compute1.my.cloud.com"];
     let mark = Mark { generated_time, ..samples::sent(&id().to_string(), names, failure_time) };
@@ -76,12 +68,10 @@ async fn a_return_has_a_key_of_its_own() {
         (Event::of_test(&mark.id, generated_time, of).bytes(), ""),
         (odd.to_vec(), ""),
     ] {
-        for name in EXAMPLES {
+        for name in examples() {
             let endpoint = Endpoint::saying(OK).await;
             let exec = example(name, &[&endpoint.url()], LONG);
-            let (id, body) = (&mark.id, &body[..]);
-            let message =
-                Message { step: Step::Failure, id, body, ambiguous: 0, attempts: 1, is_released: false };
+            let (id, message) = (&mark.id, message(Step::Failure, &mark.id, &body));
             assert_eq!(word(&exec.deliver(message).await), "acknowledged", "{name}");
             let request = String::from_utf8(endpoint.requests().concat()).unwrap().to_lowercase();
             let key = format!("idempotency-key: \"{id}{behind}\"\r\n");
@@ -92,9 +82,6 @@ async fn a_return_has_a_key_of_its_own() {
 
 #[tokio::test]
 async fn they_say_what_the_endpoint_answered() {
-    if lacks(&["curl", "python3"]) {
-        return;
-    }
     for (line, expected) in [
         ("204 No Content", "acknowledged"),
         ("302 Found\r\nLocation: http://127.0.0.1:9/", "refused misconfigured"),
@@ -108,7 +95,7 @@ async fn they_say_what_the_endpoint_answered() {
         ("529 Site is overloaded", "retry unavailable"),
         ("530 Site is frozen", "refused misconfigured"),
     ] {
-        for name in EXAMPLES {
+        for name in examples() {
             let endpoint = Endpoint::saying(format!("HTTP/1.1 {line}\r\nContent-Length: 0\r\n\r\n")).await;
             let outcome = run(name, &endpoint.url()).await;
             assert_eq!(word(&outcome), expected, "{name}: {line}: {outcome:?}");
@@ -121,10 +108,7 @@ async fn they_say_what_the_endpoint_answered() {
 /// The broken variant of the redirect is a client that follows it: Python's own would take the GET's 200 for an answer.
 #[tokio::test]
 async fn they_follow_no_redirect() {
-    if lacks(&["curl", "python3"]) {
-        return;
-    }
-    for name in EXAMPLES {
+    for name in examples() {
         let target = Endpoint::saying(OK).await;
         let answer = format!("HTTP/1.1 302 Found\r\nLocation: {}\r\nContent-Length: 0\r\n\r\n", target.url());
         let endpoint = Endpoint::saying(answer).await;
@@ -146,10 +130,7 @@ const HALF_ANSWERS: [&str; 6] = [
 /// S1-16: what was surely not sent is distinguished from what may have arrived.
 #[tokio::test]
 async fn they_distinguish_a_refused_connection_from_a_lost_answer() {
-    if lacks(&["curl", "python3"]) {
-        return;
-    }
-    for name in EXAMPLES {
+    for name in examples() {
         let outcome = run(name, &format!("http://{}/", unused())).await;
         assert_eq!(word(&outcome), "unreachable unreachable", "{name}: {outcome:?}");
         for answer in HALF_ANSWERS {
@@ -164,10 +145,7 @@ async fn they_distinguish_a_refused_connection_from_a_lost_answer() {
 /// They end by themselves, shortly before they would be killed.
 #[tokio::test]
 async fn they_do_not_wait_for_ever() {
-    if lacks(&["curl", "python3"]) {
-        return;
-    }
-    for name in EXAMPLES {
+    for name in examples() {
         let endpoint = Endpoint::acting(|mut peer| async move {
             peer.request().await;
             peer.gone().await;

@@ -20,15 +20,11 @@ use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 use pacemaker::register::Tools;
 
-use crate::config::Site;
-use crate::routes::{Daemon, Place, catch_up, route};
+use crate::config::{Site, host};
+use crate::routes::{Daemon, Place, catch_up, configure, route};
 use crate::warnings::Warnings;
 
 const HOUR: Duration = Duration::from_secs(3600);
-
-fn host(name: &str) -> HostName {
-    HostName::parse(name).unwrap()
-}
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -360,14 +356,8 @@ fn poll(daemon: &mut Daemon) {
 
 fn in_cluster(text: &str) -> Site {
     let site = Site::new("");
-    let store = site.path("state/marks.db");
-    site.with(
-        "alerter.toml",
-        format!(
-            "[store]\npath = \"{}\"\n[hosts]\ndomain = \"x.y\"\non-shared-storage = true\n{text}",
-            store.display()
-        ),
-    )
+    configure(&site, "attrd", text);
+    site
 }
 
 fn routes_of(daemon: &Daemon, mark: MarkId) -> Vec<String> {

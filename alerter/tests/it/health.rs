@@ -79,20 +79,25 @@ fn what_is_too_old_is_unknown_and_stays_in_the_answer() {
     assert_eq!(health.report(later(1_000_000), None).status, Status::Pass);
 }
 
+/// Each check, its name, and the worst that it makes of the whole.
+fn every() -> [(Check, &'static str, Status); 9] {
+    [
+        (Check::Store, "store", Status::Fail),
+        (Check::Register("attrd"), "attrd", Status::Fail),
+        (Check::Register("cib"), "cib", Status::Fail),
+        (Check::Register("etcd"), "etcd", Status::Fail),
+        (Check::Drain, "drain", Status::Fail),
+        (Check::Queue, "queue", Status::Warn),
+        (driver("r"), "driver.r", Status::Warn),
+        (Check::Storm, "storm", Status::Warn),
+        (Check::Config, "config", Status::Warn),
+    ]
+}
+
 /// S3-13, S3-15, S3-19, S3-41: a check has output exactly where it does not pass; faults of others do not make it fail.
 #[test]
 fn only_what_stops_our_own_work_fails() {
-    for (check, worst) in [
-        (Check::Store, Status::Fail),
-        (Check::Register("attrd"), Status::Fail),
-        (Check::Register("cib"), Status::Fail),
-        (Check::Register("etcd"), Status::Fail),
-        (Check::Drain, Status::Fail),
-        (Check::Queue, Status::Warn),
-        (driver("recovery"), Status::Warn),
-        (Check::Storm, Status::Warn),
-        (Check::Config, Status::Warn),
-    ] {
+    for (check, _, worst) in every() {
         let health = Health::default();
         health.fail(check.clone(), "it is\nbroken");
         assert_eq!(shown(&health, &check), (worst, Some("it is broken".into())), "{check:?}");
@@ -105,27 +110,16 @@ fn only_what_stops_our_own_work_fails() {
 /// S3-32, S3-48: the set of version 1.0. Another name belongs here, into docs/health.md, and makes another version.
 #[test]
 fn the_names_are_a_closed_set() {
-    let all = [
-        Check::Store,
-        Check::Register("attrd"),
-        Check::Register("cib"),
-        Check::Register("etcd"),
-        Check::Drain,
-        Check::Queue,
-        driver("r"),
-        Check::Storm,
-        Check::Config,
-    ];
+    let all = every();
     // A new check must be listed above too.
-    all.iter().for_each(|check| match check {
+    all.iter().for_each(|(check, ..)| match check {
         Check::Store | Check::Register(_) | Check::Drain | Check::Queue => {}
         Check::Driver(_) | Check::Storm | Check::Config => {}
     });
-    let names: Vec<String> = all.iter().map(|check| check.name().into_owned()).collect();
-    assert_eq!(names, ["store", "attrd", "cib", "etcd", "drain", "queue", "driver.r", "storm", "config"]);
+    assert!(all.iter().all(|(check, name, _)| check.name() == *name), "{all:?}");
     assert_eq!(Check::of_register(Register::None), None);
     let text = include_str!("../../../docs/health.md");
-    assert!(names.iter().all(|name| text.contains(&format!("`{}`", name.replace(".r", ".ROUTE")))));
+    assert!(all.iter().all(|(_, name, _)| text.contains(&format!("`{}`", name.replace(".r", ".ROUTE")))));
 }
 
 /// S3-11, S3-12: what is lost warns, and fails with the next try; what came back begins again. A route goes no further.

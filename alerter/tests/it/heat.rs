@@ -307,7 +307,7 @@ async fn back(driver: &Heat) -> Outcome {
     send_step(driver, Step::Return, &driver.return_body(&mark(), &[], Timestamp::now()), 0).await
 }
 
-fn reference(outcome: &Outcome) -> &str {
+pub(crate) fn reference(outcome: &Outcome) -> &str {
     match outcome {
         Outcome::Acknowledged { reference: Some(reference) } => reference,
         other => other.as_str(),

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use drivers::{Driver, Message, Outcome, Step};
+use drivers::{Driver, Outcome, Step};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::config::Site;
 use crate::endpoint::Endpoint;
-use crate::route::{SECRET, id, word};
+use crate::route::{SECRET, id, message, word};
 
 const BACK: Timestamp = Timestamp(1_784_601_000_000);
 
@@ -32,7 +32,7 @@ fn driver(site: &Site) -> Arc<dyn Driver> {
 }
 
 async fn send(driver: &dyn Driver, step: Step, body: &[u8]) -> Outcome {
-    driver.deliver(Message { step, id: &id(), body, ambiguous: 0, attempts: 1, is_released: false }).await
+    driver.deliver(message(step, &id(), body)).await
 }
 
 /// The failure, its repetition, the return and a test of a route; each has to be acknowledged.

@@ -11,11 +11,6 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use crate::endpoint::{Endpoint, OK};
 use crate::route::{Files, SECRET, deliver, options, signing_secret, word};
 
-fn write(file: &Path, text: &str) {
-    fs::write(file, text).unwrap();
-    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
-}
-
 fn route(endpoint: &Endpoint, credentials: Credentials) -> Http {
     Http::new(Options { credentials: Some(credentials), ..options(&endpoint.url()) }).unwrap()
 }
@@ -31,14 +26,13 @@ fn has(request: &[u8], field: &str) -> bool {
 /// The broken variant reads the file once, when the route is made: its second request shows the old token.
 #[tokio::test]
 async fn a_token_that_was_replaced_is_used_at_once() {
-    let room = tempfile::tempdir().unwrap();
-    let file = room.path().join("token");
-    write(&file, &format!("{SECRET}-old\n"));
+    let files = Files::with([("token", &format!("{SECRET}-old\n"))]);
+    let file = files.path("token");
     let endpoint = Endpoint::saying(OK).await;
     let route = route(&endpoint, bearer(&file));
     let careless = fs::read_to_string(&file).unwrap();
     for (number, age) in ["old", "new"].into_iter().enumerate() {
-        write(&file, &format!("{SECRET}-{age}\n"));
+        files.put("token", &format!("{SECRET}-{age}\n"));
         assert_eq!(word(&deliver(&route).await), "acknowledged");
         let request = &endpoint.requests()[number];
         assert!(has(request, &format!("authorization: Bearer {SECRET}-{age}")));
@@ -48,11 +42,10 @@ async fn a_token_that_was_replaced_is_used_at_once() {
 
 #[tokio::test]
 async fn a_user_name_goes_with_its_password() {
-    let room = tempfile::tempdir().unwrap();
-    let file = room.path().join("password");
-    write(&file, "open sesame\n");
+    let files = Files::with([("password", "open sesame\n")]);
     let endpoint = Endpoint::saying(OK).await;
-    let credentials = Credentials::Basic { username: "Aladdin".to_owned(), password_file: file };
+    let credentials =
+        Credentials::Basic { username: "Aladdin".to_owned(), password_file: files.path("password") };
     assert_eq!(word(&deliver(&route(&endpoint, credentials)).await), "acknowledged");
     assert!(has(&endpoint.requests()[0], "authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="));
 }
@@ -60,8 +53,8 @@ async fn a_user_name_goes_with_its_password() {
 /// Without its credentials nothing is sent: an endpoint that takes anybody would not notice that they are gone.
 #[tokio::test]
 async fn a_file_that_cannot_be_read_is_refused_and_nothing_is_sent() {
-    let room = tempfile::tempdir().unwrap();
-    let file = room.path().join("token");
+    let files = Files::with([]);
+    let file = files.path("token");
     let endpoint = Endpoint::saying(OK).await;
     let route = route(&endpoint, bearer(&file));
     assert_eq!(word(&deliver(&route).await), "refused credentials");
@@ -71,7 +64,7 @@ async fn a_file_that_cannot_be_read_is_refused_and_nothing_is_sent() {
         assert_eq!(word(&deliver(&route).await), "refused credentials", "{mode:o}");
     }
     assert_eq!(endpoint.connections(), 0);
-    write(&file, SECRET);
+    files.put("token", SECRET);
     assert_eq!(word(&deliver(&route).await), "acknowledged");
 }
 
@@ -80,11 +73,8 @@ async fn a_file_that_cannot_be_read_is_refused_and_nothing_is_sent() {
 /// The broken variant prints what the driver holds.
 #[tokio::test]
 async fn no_failure_shows_a_secret() {
-    let room = tempfile::tempdir().unwrap();
-    let file = room.path().join("token");
-    write(&file, SECRET);
     let signing_secret = signing_secret(77);
-    let secrets = Files::with([("secret", &signing_secret)]);
+    let files = Files::with([("token", SECRET), ("secret", &signing_secret)]);
     let headers =
         HeaderMap::from_iter([(HeaderName::from_static("x-token"), HeaderValue::from_static(SECRET))]);
     assert!(format!("{headers:?}").contains(SECRET));
@@ -96,8 +86,8 @@ async fn no_failure_shows_a_secret() {
     ] {
         let endpoint = Endpoint::saying(answer).await;
         let route = Http::new(Options {
-            credentials: Some(bearer(&file)),
-            secret_files: secrets.paths(&["secret"]),
+            credentials: Some(bearer(&files.path("token"))),
+            secret_files: files.paths(&["secret"]),
             headers: headers.clone(),
             ..options(&endpoint.url())
         })

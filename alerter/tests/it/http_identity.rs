@@ -6,21 +6,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use drivers::http::{Http, Options};
 use drivers::web::{self, IdentityFiles};
 use reqwest::tls;
-use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 
 use crate::certificates::{Ca, Peculiar};
 use crate::endpoint::{Endpoint, OK};
 use crate::route::{Files, deliver, options, word};
 use crate::warnings::Warnings;
-
-async fn endpoint(acceptor: TlsAcceptor) -> Endpoint {
-    Endpoint::tls(acceptor, |mut peer| async move {
-        peer.request().await;
-        peer.say(OK).await;
-    })
-    .await
-}
 
 fn to(endpoint: &Endpoint, ca: &Ca) -> web::ClientOptions {
     let url = format!("https://{}/v1/host-failures", endpoint.address);
@@ -32,8 +23,9 @@ fn pair((certificate, key): &(String, String)) -> Files {
     Files::with([("certificate", certificate), ("key", key)])
 }
 
-fn identity(files: &Files) -> Option<IdentityFiles> {
-    Some(IdentityFiles { certificate: files.path("certificate"), key: files.path("key") })
+fn known_by(files: &Files, endpoint: &Endpoint, ca: &Ca) -> Http {
+    let identity = Some(IdentityFiles { certificate: files.path("certificate"), key: files.path("key") });
+    Http::new(Options::by(web::ClientOptions { identity, ..to(endpoint, ca) })).unwrap()
 }
 
 /// S1-45: an endpoint that knows its clients by their certificates takes ours, and nobody's else.
@@ -41,20 +33,16 @@ fn identity(files: &Files) -> Option<IdentityFiles> {
 async fn an_endpoint_knows_us_by_our_certificate() {
     let (ca, clients, strangers) = (Ca::new("ours"), Ca::new("clients"), Ca::new("strangers"));
     for version in [&TLS12, &TLS13] {
-        let endpoint = endpoint(ca.endpoint_for_clients_of(&clients, version)).await;
-        let ours = pair(&clients.identity());
-        let route =
-            Http::new(Options::by(web::ClientOptions { identity: identity(&ours), ..to(&endpoint, &ca) }))
-                .unwrap();
-        assert_eq!(word(&deliver(&route).await), "acknowledged", "{version:?}");
-        let theirs = pair(&strangers.identity());
-        let route =
-            Http::new(Options::by(web::ClientOptions { identity: identity(&theirs), ..to(&endpoint, &ca) }))
-                .unwrap();
-        assert_eq!(word(&deliver(&route).await), "refused tls-client-certificate", "{version:?}");
+        let endpoint = Endpoint::saying_over_tls(ca.endpoint_for_clients_of(&clients, version), OK).await;
+        for (signed_by, expected) in
+            [(&clients, "acknowledged"), (&strangers, "refused tls-client-certificate")]
+        {
+            let files = pair(&signed_by.identity());
+            assert_eq!(word(&deliver(&known_by(&files, &endpoint, &ca)).await), expected, "{version:?}");
+        }
         assert_eq!(endpoint.requests().len(), 1);
     }
-    let endpoint = endpoint(ca.endpoint_for_clients_of(&clients, &TLS13)).await;
+    let endpoint = Endpoint::saying_over_tls(ca.endpoint_for_clients_of(&clients, &TLS13), OK).await;
     let route = Http::new(Options::by(to(&endpoint, &ca))).unwrap();
     assert_eq!(word(&deliver(&route).await), "refused tls-client-certificate");
     assert_eq!(endpoint.requests().len(), 0);
@@ -64,11 +52,9 @@ async fn an_endpoint_knows_us_by_our_certificate() {
 #[tokio::test]
 async fn a_pair_that_does_not_fit_leaves_the_old_one_in_use() {
     let (ca, old, new) = (Ca::new("ours"), Ca::new("old"), Ca::new("new"));
-    let endpoint = endpoint(ca.endpoint_for_clients_of(&old, &TLS13)).await;
+    let endpoint = Endpoint::saying_over_tls(ca.endpoint_for_clients_of(&old, &TLS13), OK).await;
     let files = pair(&old.identity());
-    let route =
-        Http::new(Options::by(web::ClientOptions { identity: identity(&files), ..to(&endpoint, &ca) }))
-            .unwrap();
+    let route = known_by(&files, &endpoint, &ca);
     let warnings = Warnings::default();
     let _here = warnings.listen();
 
@@ -91,7 +77,7 @@ async fn a_pair_that_does_not_fit_leaves_the_old_one_in_use() {
 #[tokio::test]
 async fn a_ca_that_was_replaced_is_trusted_at_the_next_exchange() {
     let (old, new) = (Ca::new("old"), Ca::new("new"));
-    let endpoint = endpoint(new.endpoint(Peculiar::Nothing)).await;
+    let endpoint = Endpoint::saying_over_tls(new.endpoint(Peculiar::Nothing), OK).await;
     let files = Files::with([("ca", &old.pem())]);
     let ca_file = Some(files.path("ca"));
     let route = Http::new(Options::by(web::ClientOptions { ca_file, ..to(&endpoint, &old) })).unwrap();
@@ -120,7 +106,7 @@ async fn a_ca_that_was_replaced_is_trusted_at_the_next_exchange() {
 #[tokio::test]
 async fn an_endpoint_can_have_another_name_than_its_url() {
     let ca = Ca::new("ours");
-    let endpoint = endpoint(ca.endpoint(Peculiar::OtherName)).await;
+    let endpoint = Endpoint::saying_over_tls(ca.endpoint(Peculiar::OtherName), OK).await;
     for (server_name, expected) in [
         (Some("elsewhere.example"), "acknowledged"),
         (None, "unreachable tls-name"),
@@ -140,7 +126,7 @@ async fn an_endpoint_can_have_another_name_than_its_url() {
 #[tokio::test]
 async fn an_endpoint_with_an_older_tls_than_asked_for_is_not_notified() {
     let ca = Ca::new("ours");
-    let endpoint = endpoint(ca.old_endpoint()).await;
+    let endpoint = Endpoint::saying_over_tls(ca.old_endpoint(), OK).await;
     for (tls_min, expected) in
         [(tls::Version::TLS_1_3, "unreachable tls-version"), (tls::Version::TLS_1_2, "acknowledged")]
     {

@@ -1,16 +1,13 @@
 //! What the `http` driver sends, and through which connections.
 
 use drivers::http::{Http, Options};
-use drivers::{Driver as _, Message, Step, web};
+use drivers::{Driver as _, Step, web};
 use reqwest::header::HeaderMap;
 
+use crate::check_config::text;
 use crate::endpoint::{Endpoint, OK};
 use crate::myself;
-use crate::route::{BODY, SECRET, deliver, deliver_to, id, options, route, word, word_of};
-
-fn text(request: &[u8]) -> String {
-    String::from_utf8(request.to_vec()).unwrap()
-}
+use crate::route::{BODY, SECRET, deliver, deliver_to, id, message, options, route, word, word_of};
 
 /// S1-18, S1-35, S1-40: a POST of the stored bytes as JSON, with the mark's id as the key.
 #[tokio::test]
@@ -147,8 +144,7 @@ async fn a_return_is_a_message_of_its_own() {
     assert_eq!(route.about().steps, [Step::Return]);
     let id = id();
     for (step, expected) in [(Step::Failure, "accepted"), (Step::Return, "acknowledged")] {
-        let message = Message { step, id: &id, body: BODY, ambiguous: 0, attempts: 1, is_released: false };
-        assert_eq!(route.deliver(message).await.as_str(), expected);
+        assert_eq!(route.deliver(message(step, &id, BODY)).await.as_str(), expected);
     }
     let keys = endpoint.requests().into_iter().map(|request| {
         let head = text(&request);

@@ -3,15 +3,6 @@
 use crate::certificates::{Ca, Peculiar};
 use crate::endpoint::{Endpoint, OK};
 use crate::route::{LONG, SHORT, deliver, route_with_ca, word};
-use tokio_rustls::TlsAcceptor;
-
-async fn endpoint(acceptor: TlsAcceptor) -> Endpoint {
-    Endpoint::tls(acceptor, |mut peer| async move {
-        peer.request().await;
-        peer.say(OK).await;
-    })
-    .await
-}
 
 fn https(endpoint: &Endpoint) -> String {
     format!("https://{}/v1/host-failures", endpoint.address)
@@ -25,7 +16,7 @@ async fn word_for(endpoint: &Endpoint, ca: &Ca) -> String {
 #[tokio::test]
 async fn an_endpoint_of_the_named_ca_is_notified() {
     let ca = Ca::new("ours");
-    let endpoint = endpoint(ca.endpoint(Peculiar::Nothing)).await;
+    let endpoint = Endpoint::saying_over_tls(ca.endpoint(Peculiar::Nothing), OK).await;
     assert_eq!(word_for(&endpoint, &ca).await, "acknowledged");
     assert_eq!(endpoint.requests().len(), 1);
 }
@@ -42,7 +33,7 @@ async fn an_endpoint_with_a_wrong_certificate_is_not_notified() {
         (ours.endpoint(Peculiar::OtherName), "unreachable tls-name"),
         (ours.endpoint_of_its_own(), "unreachable tls-self-signed"),
     ] {
-        let endpoint = endpoint(acceptor).await;
+        let endpoint = Endpoint::saying_over_tls(acceptor, OK).await;
         assert_eq!(word_for(&endpoint, &ours).await, expected);
         assert_eq!(endpoint.requests().len(), 0, "{expected}");
 
@@ -57,7 +48,7 @@ async fn an_endpoint_with_a_wrong_certificate_is_not_notified() {
 #[tokio::test]
 async fn a_ca_of_the_same_name_is_another_ca() {
     let (ours, impostor) = (Ca::new("ours"), Ca::new("ours"));
-    let endpoint = endpoint(impostor.endpoint(Peculiar::Nothing)).await;
+    let endpoint = Endpoint::saying_over_tls(impostor.endpoint(Peculiar::Nothing), OK).await;
     assert_eq!(word_for(&endpoint, &ours).await, "unreachable tls-signature");
     assert_eq!(endpoint.requests().len(), 0);
 }

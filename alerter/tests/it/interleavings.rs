@@ -152,6 +152,11 @@ impl Story {
         self.site.advance(6.0);
     }
 
+    fn play(&mut self, steps: &[Step]) {
+        steps.iter().for_each(|step| self.take(*step));
+        self.settle();
+    }
+
     /// Everything works again for long enough, on one controller after the other.
     fn settle(&mut self) {
         self.site.lost.clear();
@@ -207,8 +212,7 @@ proptest! {
     #[test]
     fn whatever_happens_every_outage_is_sent_once(has_key: bool, steps in prop::collection::vec(step(false), 1..16)) {
         let mut story = Story::new(has_key);
-        steps.iter().for_each(|step| story.take(*step));
-        story.settle();
+        story.play(&steps);
         prop_assert!(story.site.audit().is_empty(), "{:#?}\n{:#?}\n{:#?}", story.site.audit(), story.site.notified, story.site.outages);
     }
 
@@ -216,8 +220,7 @@ proptest! {
     #[test]
     fn a_register_that_is_lost_loses_no_outage(has_key: bool, steps in prop::collection::vec(step(true), 1..16)) {
         let mut story = Story::new(has_key);
-        steps.iter().for_each(|step| story.take(*step));
-        story.settle();
+        story.play(&steps);
         prop_assert!(story.not_notified().is_empty(), "{:#?}\n{:#?}\n{:#?}", story.not_notified(), story.site.notified, story.site.outages);
     }
 }
@@ -228,10 +231,7 @@ proptest! {
 fn two_outages_that_nobody_can_distinguish_any_more_are_sent_after_the_second() {
     let (fails, returns) = (Step::Fails { host: 0, by: 0 }, Step::Returns { host: 0, to: 0 });
     let mut story = Story::new(false);
-    for step in [fails, returns, Step::Moves { to: 2 }, fails, Step::Empties, returns] {
-        story.take(step);
-    }
-    story.settle();
+    story.play(&[fails, returns, Step::Moves { to: 2 }, fails, Step::Empties, returns]);
     assert!(story.not_notified().is_empty(), "{:#?}", story.not_notified());
     story.site.notified.retain(|notified| notified.by == "ctl1");
     assert!(!story.not_notified().is_empty());
@@ -243,10 +243,7 @@ fn two_outages_that_nobody_can_distinguish_any_more_are_sent_after_the_second() 
 fn what_nobody_can_say_any_more_is_held_where_it_is_known() {
     let (fails, returns) = (|host| Step::Fails { host, by: 0 }, |to| Step::Returns { host: 1, to });
     let mut story = Story::new(false);
-    for step in [fails(1), returns(0), fails(1), fails(0), Step::Empties, Step::Moves { to: 1 }, returns(1)] {
-        story.take(step);
-    }
-    story.settle();
+    story.play(&[fails(1), returns(0), fails(1), fails(0), Step::Empties, Step::Moves { to: 1 }, returns(1)]);
     assert!(story.not_notified().is_empty(), "{:#?}", story.not_notified());
     story.held.clear();
     assert!(!story.not_notified().is_empty());
@@ -259,9 +256,6 @@ fn an_acknowledgement_counts_behind_a_forged_one() {
     let mut story = Story::new(true);
     let forges = Step::Forges { host: 0, by: 0, what: 1 };
     let (refuses, fails) = (Step::Turns { route: 0 }, Step::Fails { host: 0, by: 0 });
-    for step in [refuses, fails, forges, Step::Runs { seconds: 0 }, Step::Moves { to: 1 }] {
-        story.take(step);
-    }
-    story.settle();
+    story.play(&[refuses, fails, forges, Step::Runs { seconds: 0 }, Step::Moves { to: 1 }]);
     assert!(story.site.audit().is_empty(), "{:#?}", story.site.audit());
 }

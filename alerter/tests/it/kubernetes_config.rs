@@ -1,9 +1,7 @@
 //! The keys of `[kubernetes.NAME]`: what is wrong is said before anything runs.
 
-use serde_json::Value;
-
 use crate::config::Site;
-use crate::openstack::mark;
+use crate::nova_config::stored;
 
 const KUBECONFIG: &str = "current-context: c
 contexts: [{name: c, context: {cluster: k, user: u}}]
@@ -20,11 +18,6 @@ fn route(keys: &str) -> Site {
     site.chmod("kubeconfig", 0o600);
     let file = site.path("kubeconfig").display().to_string();
     site.with("alerter.toml", format!("[kubernetes.a]\nkubeconfig = \"{file}\"\n{keys}\n"))
-}
-
-/// What its messages say of a host that failed.
-fn stored(site: &Site) -> Value {
-    serde_json::from_slice(&site.settings().routes[0].driver.body(&mark())).unwrap()
 }
 
 #[test]

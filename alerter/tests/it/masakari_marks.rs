@@ -30,15 +30,10 @@ struct Daemon {
 
 impl Daemon {
     fn start(cloud: &Site) -> Self {
-        Self::start_with(cloud, "")
-    }
-
-    /// With these keys of the route.
-    fn start_with(cloud: &Site, keys: &str) -> Self {
         let home = config::Site::new("");
         let (journal, clouds) = (home.path("state/marks.db"), cloud.files.path("clouds.yaml"));
         let text = format!(
-            "[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n[masakari.cloud]\nclouds-file = \"{}\"\n{keys}\n",
+            "[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n[masakari.cloud]\nclouds-file = \"{}\"\n",
             journal.display(),
             clouds.display()
         );
@@ -57,10 +52,7 @@ impl Daemon {
     /// Makes the attempt that is due at that time, puts on record what came of it, and gives the delivery; none where
     /// nothing is due.
     async fn attempt(&mut self, now: Timestamp) -> Option<Delivery> {
-        self.attempt_on("cloud", now).await
-    }
-
-    async fn attempt_on(&mut self, route: &str, now: Timestamp) -> Option<Delivery> {
+        let route = "cloud";
         let capacity = [Capacity::of(route, 1)];
         let due = self.journal.dispatch(&[], &capacity, None, now).unwrap().begun.pop()?;
         let mark = due.mark.id;

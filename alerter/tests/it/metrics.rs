@@ -15,14 +15,11 @@ use marks::id::MarkId;
 use marks::time::Timestamp;
 
 use crate::routes::{Daemon, Place, route};
+use crate::site::taken;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Two routes, one of which is not required.
-fn place() -> Place {
-    Place::new()
-}
-
 fn daemon(place: &Place) -> Daemon {
     place.start(&(route("recovery", "") + &route("wiki", "required = false")))
 }
@@ -52,10 +49,6 @@ fn attempt(daemon: &mut Daemon, route: &str, verdict: &Verdict) -> Dispatched {
     daemon.journal.dispatch(&ended, &[], None, now).unwrap()
 }
 
-fn taken() -> Verdict {
-    Verdict::Acknowledged { reference: None, detail: "taken".into() }
-}
-
 /// A host in each of a few states.
 fn story(daemon: &mut Daemon) -> Vec<MarkId> {
     let now = Timestamp::now();
@@ -80,7 +73,7 @@ fn story(daemon: &mut Daemon) -> Vec<MarkId> {
 /// S1-7. The broken variant leaves a series out: an absent series never fires an alert.
 #[test]
 fn every_word_is_shown_with_its_zero() {
-    let (place, mut wanted) = (place(), Vec::new());
+    let (place, mut wanted) = (Place::new(), Vec::new());
     let daemon = daemon(&place);
     for state in State::ALL.map(State::as_str) {
         wanted.push(format!("nova_host_alerter_marks{{state=\"{state}\"}}"));
@@ -111,7 +104,7 @@ fn every_word_is_shown_with_its_zero() {
 /// The broken variant is the scrape in between: what was counted before the story differs from what is there after it.
 #[test]
 fn figures_are_what_the_journal_has() {
-    let place = place();
+    let place = Place::new();
     let mut daemon = daemon(&place);
     count(&daemon);
     let marks = story(&mut daemon);
@@ -145,7 +138,7 @@ fn figures_are_what_the_journal_has() {
 /// it is free again.
 #[test]
 fn a_scrape_waits_for_no_disk() {
-    let place = place();
+    let place = Place::new();
     let shared = Arc::new(daemon(&place).shared);
     let (held, is_held) = mpsc::channel();
     let (free, is_free) = mpsc::channel::<()>();
@@ -176,7 +169,7 @@ fn a_scrape_waits_for_no_disk() {
 /// Everything that the catalogue has is shown, and nothing else, each with the labels that it names.
 #[test]
 fn the_catalogue_is_what_is_shown() {
-    let place = place();
+    let place = Place::new();
     let mut daemon = daemon(&place);
     story(&mut daemon);
     count(&daemon);

@@ -1,19 +1,14 @@
 //! The keys of `[mistral.NAME]`: what is wrong is said before anything runs, and what is right is what is sent.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::config::Site;
-use crate::nova_config::beside_a_cloud;
+use crate::nova_config::{beside_a_cloud, stored};
 use crate::openstack::mark;
 
 /// A route with these keys, beside a file with a cloud.
 fn route(keys: &str) -> Site {
     beside_a_cloud("mistral.a", keys)
-}
-
-/// What Mistral is sent.
-fn sent(site: &Site) -> Value {
-    serde_json::from_slice(&site.settings().routes[0].driver.body(&mark())).unwrap()
 }
 
 #[test]
@@ -42,13 +37,13 @@ host = "{node}.{node}"
         "input": {"host": "Compute1.my.cloud.com", "shared": true, "when": "2026-07-21T02:13:20Z", "retries": 16,
             "ratio": 0.5, "force": false, "names": ["compute1", 1, {"deep": mark().id.to_string()}, [true]],
             "expression": "<% $.x %> {{ _.y }}", "search_opts": {"host": "compute1.compute1"}}});
-    assert_eq!(sent(&site), expected);
+    assert_eq!(stored(&site), expected);
 }
 
 /// An input of its own replaces the usual one, also where it is empty.
 #[test]
 fn an_empty_input_is_one() {
-    assert_eq!(sent(&route("workflow = \"w\"\ninput = {}"))["input"], json!({}));
+    assert_eq!(stored(&route("workflow = \"w\"\ninput = {}"))["input"], json!({}));
 }
 
 #[test]

@@ -164,10 +164,7 @@ fn every_advised_setting_of_names_is_accepted() {
         }
     }
     assert!(seen.len() >= 4, "the sentences are found: {seen:?}");
-    let clouds = crate::route::Files::with([(
-        "clouds.yaml",
-        "clouds: {a: {auth: {auth_url: 'https://k/v3', username: a, password: p, project_name: p, user_domain_id: d, project_domain_id: d}}}\n",
-    )]);
+    let clouds = crate::nova_config::beside_a_cloud("masakari.a", "");
     let routes = [
         ("masakari", ""),
         ("nova", ""),

@@ -4,7 +4,7 @@ use marks::fencing::Fencing;
 use marks::host::HostName;
 use marks::register::Entry;
 
-use crate::route::Files;
+use crate::nova_config::beside_a_cloud;
 use crate::site::{Alerter, ROUTES, Site, mark_of};
 
 const SLIP: &str = r#"{ compute1 = "compute2.example.org" }"#;
@@ -12,12 +12,15 @@ const CORRECTED: &str = r#"{ compute1 = "compute1.example.org" }"#;
 
 /// The source from which an alerter knows that the host was fenced.
 #[derive(Clone, Copy, Debug)]
-enum KnownFrom {
+pub(crate) enum KnownFrom {
     Agent,
     AgentElsewhere,
     AlerterElsewhere,
     Pacemaker,
 }
+
+pub(crate) const KNOWN_FROM: [KnownFrom; 4] =
+    [KnownFrom::Agent, KnownFrom::AgentElsewhere, KnownFrom::AlerterElsewhere, KnownFrom::Pacemaker];
 
 /// What an alerter wrote that did not check the other nodes.
 fn careless_mark(fencing: &Fencing) -> Entry {
@@ -26,10 +29,15 @@ fn careless_mark(fencing: &Fencing) -> Entry {
     Entry::Mark(entry)
 }
 
-/// compute1 fails, is fenced, and every alerter has the slip.
-fn failed(from: KnownFrom, hosts: &[&'static str]) -> (Site, Alerter) {
-    let mut site = Site::new(hosts);
+/// Every alerter has the slip.
+fn slipped(hosts: &[&'static str]) -> Site {
+    let site = Site::new(hosts);
     site.name_hosts(SLIP);
+    site
+}
+
+/// compute1 fails and is fenced; what another alerter made of it is `noted`.
+pub(crate) fn failed(from: KnownFrom, mut site: Site, noted: fn(&Fencing) -> Entry) -> (Site, Alerter) {
     let mut alerter = Alerter::at_work(&mut site, "ctl1", 2);
     site.die("compute1");
     site.advance(1.0);
@@ -37,7 +45,7 @@ fn failed(from: KnownFrom, hosts: &[&'static str]) -> (Site, Alerter) {
     match from {
         KnownFrom::Agent => drop(site.off("ctl1", "compute1")),
         KnownFrom::AgentElsewhere => site.mark("ctl3", &fencing),
-        KnownFrom::AlerterElsewhere => site.publish(careless_mark(&fencing)),
+        KnownFrom::AlerterElsewhere => site.publish(noted(&fencing)),
         KnownFrom::Pacemaker => {}
     }
     site.advance(1.0);
@@ -49,10 +57,8 @@ fn failed(from: KnownFrom, hosts: &[&'static str]) -> (Site, Alerter) {
 /// controller. When the entry is corrected, the host is reported, once, as itself.
 #[test]
 fn the_name_of_another_node_is_sent_to_nobody() {
-    for from in
-        [KnownFrom::Agent, KnownFrom::AgentElsewhere, KnownFrom::AlerterElsewhere, KnownFrom::Pacemaker]
-    {
-        let (mut site, alerter) = failed(from, &["compute1", "compute2"]);
+    for from in KNOWN_FROM {
+        let (mut site, alerter) = failed(from, slipped(&["compute1", "compute2"]), careless_mark);
         drop(alerter);
         for controller in ["ctl1", "ctl2"] {
             let alerter = Alerter::at_work(&mut site, controller, 40);
@@ -73,10 +79,7 @@ fn the_name_of_another_node_is_sent_to_nobody() {
 #[test]
 fn the_name_of_another_node_at_a_service_is_sent_to_nobody() {
     let hosts = ["compute1.a.example", "compute1.b.example"];
-    let clouds = Files::with([(
-        "clouds.yaml",
-        "clouds: {a: {auth: {auth_url: 'https://k/v3', username: a, password: p, project_name: p, user_domain_id: d, project_domain_id: d}}}\n",
-    )]);
+    let clouds = beside_a_cloud("masakari.a", "");
     let mut site = Site::new(&hosts);
     let file = clouds.path("clouds.yaml");
     site.configure(&format!("[masakari.cloud]\nclouds-file = {file:?}\nhost-name = \"short\"\n"));
@@ -94,14 +97,14 @@ fn the_name_of_another_node_at_a_service_is_sent_to_nobody() {
 /// of it.
 #[test]
 fn a_host_that_the_cluster_does_not_know_is_reported_for_another() {
-    let (site, _) = failed(KnownFrom::Agent, &["compute1"]);
+    let (site, _) = failed(KnownFrom::Agent, slipped(&["compute1"]), careless_mark);
     assert!(site.audit().iter().any(|wrong| wrong.contains("compute2 was reported")), "{:?}", site.notified);
 }
 
 /// A daemon that starts names no mark before it knows the other nodes, whatever its configuration says by then.
 #[test]
 fn a_held_mark_waits_for_the_first_poll() {
-    let (mut site, alerter) = failed(KnownFrom::Agent, &["compute1", "compute2"]);
+    let (mut site, alerter) = failed(KnownFrom::Agent, slipped(&["compute1", "compute2"]), careless_mark);
     drop(alerter);
     site.name_hosts(CORRECTED);
     let mut alerter = Alerter::start(&site, "ctl1");

@@ -13,7 +13,8 @@ fn route(keys: &str) -> Site {
 
 /// A table with these keys, beside a file with a cloud.
 pub(crate) fn beside_a_cloud(table: &str, keys: &str) -> Site {
-    let cloud = "clouds: {one: {auth: {auth_url: 'https://k/v3', user_id: u, password: p, project_id: p}}}\n";
+    let cloud =
+        "clouds: {one: {auth: {auth_url: 'https://k/v3', user_id: u, password: s3kr1t, project_id: p}}}\n";
     let site = Site::new("").with("clouds.yaml", cloud);
     site.chmod("clouds.yaml", 0o600);
     let clouds = site.path("clouds.yaml").display().to_string();
@@ -21,7 +22,7 @@ pub(crate) fn beside_a_cloud(table: &str, keys: &str) -> Site {
 }
 
 /// What its messages say of a host that failed.
-fn stored(site: &Site) -> Value {
+pub(crate) fn stored(site: &Site) -> Value {
     serde_json::from_slice(&site.settings().routes[0].driver.body(&mark())).unwrap()
 }
 

@@ -13,12 +13,15 @@ use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 
 use crate::endpoint::{Endpoint, Peer};
-use crate::route::{Files, LONG, SECRET, id};
+use crate::route::{Files, LONG, SECRET, id, message};
 
 /// The project that every token is for.
 pub(crate) const PROJECT: &str = "4d43aa00";
 /// When the mark of [`mark`] was generated.
 pub(crate) const AT: i64 = 1_784_600_001;
+/// Who asks, as the files under test say it.
+const ALERTER: &str =
+    "username: alerter, user_domain_name: Default, project_name: ops, project_domain_name: Default";
 /// Masakari takes a notification for a repetition within this time, in seconds.
 const INTERVAL: i64 = 180;
 
@@ -54,6 +57,7 @@ pub(crate) struct Hold {
 }
 
 /// What both know and do.
+#[derive(Default)]
 pub(crate) struct State {
     /// Answers of Keystone instead of a token.
     pub(crate) keystone_says: Option<(u16, String)>,
@@ -113,11 +117,7 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) async fn new() -> Self {
-        Self::with_auth(
-            "username: alerter, user_domain_name: Default, project_name: ops, project_domain_name: Default",
-            &format!("password: {SECRET}"),
-        )
-        .await
+        Self::with_auth(ALERTER, &format!("password: {SECRET}")).await
     }
 
     /// With these words under `auth`, of which the latter are secret.
@@ -139,9 +139,7 @@ impl Site {
         let of_keystone = Arc::clone(&state);
         let keystone =
             Endpoint::tls(acceptor, move |peer| serve_keystone(peer, Arc::clone(&of_keystone))).await;
-        let open =
-            "username: alerter, user_domain_name: Default, project_name: ops, project_domain_name: Default";
-        Self::of(keystone, masakari, state, "https", (open, &format!("password: {SECRET}")))
+        Self::of(keystone, masakari, state, "https", (ALERTER, &format!("password: {SECRET}")))
     }
 
     fn of(
@@ -236,34 +234,12 @@ fn stopped() -> Value {
 
 fn new_state() -> Arc<Mutex<State>> {
     Arc::new(Mutex::new(State {
-        keystone_says: None,
-        keystone_is_mute: false,
-        hold: None,
-        cut: 0,
         life: 3600,
         password: SECRET,
-        issued: 0,
-        good: BTreeSet::new(),
-        is_reader: false,
         hosts: vec!["compute0.my.cloud.com", "Compute1.my.cloud.com"],
-        on_maintenance: BTreeSet::new(),
-        host_changed: None,
-        is_mute: false,
-        is_hidden: false,
-        reads_break: false,
-        may_only_post: false,
         is_enabled: true,
-        is_old: false,
         page: 1000,
-        rows: Vec::new(),
-        whims: Vec::new(),
-        knows_no_token: false,
-        tokens_asked: 0,
-        asked: Vec::new(),
-        bodies: Vec::new(),
-        masakari: String::new(),
-        root: None,
-        others: Vec::new(),
+        ..State::default()
     }))
 }
 
@@ -282,8 +258,7 @@ pub(crate) async fn send(driver: &dyn Driver, body: &[u8], ambiguous: u32) -> Ou
 /// The same of any step.
 pub(crate) async fn send_step(driver: &dyn Driver, step: Step, body: &[u8], ambiguous: u32) -> Outcome {
     let id = id();
-    let outcome =
-        driver.deliver(Message { step, id: &id, body, ambiguous, attempts: 1, is_released: false }).await;
+    let outcome = driver.deliver(Message { ambiguous, ..message(step, &id, body) }).await;
     let shown = format!("{outcome:?} {driver:?} {}", driver.about().endpoint);
     assert!(!shown.contains(SECRET), "{shown}");
     if let Some(failure) = outcome.failure() {

@@ -6,6 +6,7 @@ use drivers::Named;
 use crate::certificates::{Ca, Peculiar};
 use crate::check_online::named;
 use crate::endpoint::{Endpoint, unused};
+use crate::probes_keeper::UP;
 use crate::probes_keys::confirm;
 use crate::route::LONG;
 use samples::left_out::leave_out;
@@ -127,14 +128,6 @@ async fn a_slow_or_dripping_endpoint_is_cut_off() {
     }
 }
 
-async fn tls_endpoint(acceptor: tokio_rustls::TlsAcceptor) -> Endpoint {
-    Endpoint::tls(acceptor, |mut peer| async move {
-        peer.request().await;
-        peer.say(&answer("200 OK", "passing")).await;
-    })
-    .await
-}
-
 fn over_tls(endpoint: &Endpoint, keys: &str) -> Confirm {
     let url = format!("url = \"https://{}/health/{{nodename}}?t=s3kr1t\"", endpoint.address);
     confirm(&format!("[groups.r.confirm.poll-url.api]\n{url}\nhealthy = \"passing\"\nretries = 0\n{keys}"))
@@ -147,11 +140,11 @@ fn over_tls(endpoint: &Endpoint, keys: &str) -> Confirm {
 async fn a_host_over_tls_is_known_by_its_certificate() {
     let ca = Ca::new("ours");
     let ca_file = format!("ca-file = \"{}\"", ca.file().display());
-    let good = tls_endpoint(ca.endpoint(Peculiar::Nothing)).await;
+    let good = Endpoint::saying_over_tls(ca.endpoint(Peculiar::Nothing), UP).await;
     assert_eq!(ask(&over_tls(&good, &ca_file)).await.state, State::Healthy);
     let strangers = Ca::new("theirs").endpoint(Peculiar::Nothing);
     for acceptor in [ca.endpoint(Peculiar::Expired), ca.endpoint(Peculiar::OtherName), strangers] {
-        let endpoint = tls_endpoint(acceptor).await;
+        let endpoint = Endpoint::saying_over_tls(acceptor, UP).await;
         let said = ask(&over_tls(&endpoint, &ca_file)).await;
         assert_eq!(said.state, State::Unknown, "{}", said.words);
         assert!(said.words.contains("certificate"), "{}", said.words);

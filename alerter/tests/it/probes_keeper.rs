@@ -13,7 +13,7 @@ use crate::endpoint::Endpoint;
 use crate::probes::{host, poll_url, script};
 use crate::probes_keys::confirm;
 
-const UP: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\npassing";
+pub(crate) const UP: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\npassing";
 const DOWN: &[u8] = b"HTTP/1.1 503 Down\r\nContent-Length: 0\r\n\r\n";
 
 fn mark(number: usize) -> MarkId {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use alerter::probes::{Confirm, Rule, Way};
 
 use crate::config::Site;
+use crate::nova_config::beside_a_cloud;
 
 const ROUTE: &str = "[http.recovery]\nurl = \"http://127.0.0.1:9/\"\n";
 
@@ -130,13 +131,8 @@ fn a_url_is_about_the_host_and_a_pattern_says_something() {
 
 /// A `hypervisor` probe with these keys, beside a file with a cloud.
 fn hypervisor(keys: &str) -> Site {
-    let cloud =
-        "clouds: {one: {auth: {auth_url: 'https://k/v3', user_id: u, password: s3kr1t, project_id: p}}}\n";
-    let site = Site::new("").with("clouds.yaml", cloud);
-    site.chmod("clouds.yaml", 0o600);
-    let clouds = site.path("clouds.yaml").display().to_string();
-    let probe = format!("[groups.r.confirm.hypervisor.nova]\nclouds-file = \"{clouds}\"\n{keys}");
-    site.with("alerter.toml", format!("[groups.r]\nhosts = [\"*\"]\n{probe}\n{ROUTE}"))
+    let keys = format!("{keys}\n[groups.r]\nhosts = [\"*\"]\n{ROUTE}");
+    beside_a_cloud("groups.r.confirm.hypervisor.nova", &keys)
 }
 
 /// S0-18: the keys of a cloud and those of a probe, together; no secret is shown.

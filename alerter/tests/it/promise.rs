@@ -15,9 +15,10 @@ use crate::site::{Alerter, CONTROLLERS, Kind, ROUTES, Site, mark_of, started};
 
 const HOUR: f64 = 3600.0;
 
-/// What the promise finds wrong in a story: nothing.
+/// What the promise finds wrong in a story once that time has passed: nothing.
 #[track_caller]
-fn kept(site: &Site, alerter: &Alerter, may_be_held: bool, case: &str) {
+fn kept((site, alerter): (&mut Site, &mut Alerter), seconds: u32, may_be_held: bool, case: &str) {
+    rest(alerter, site, seconds);
     assert_eq!(site.promise(alerter, may_be_held), [""; 0], "{case}");
 }
 
@@ -72,8 +73,7 @@ fn a_mark_that_was_not_sent_does_not_end_by_age() {
         }
         site.down.clear();
         let mut again = Alerter::start(&site, "ctl1");
-        rest(&mut again, &mut site, 120);
-        kept(&site, &again, all_stop, "");
+        kept((&mut site, &mut again), 120, all_stop, "");
     }
 }
 
@@ -99,8 +99,7 @@ fn a_mark_of_another_controller_comes_back_after_the_register_was_lost() {
             site.seen_fenced("compute1");
         }
         site.monitor("ctl3");
-        rest(&mut second, &mut site, 120);
-        kept(&site, &second, !fenced_again, "");
+        kept((&mut site, &mut second), 120, !fenced_again, "");
     }
 }
 
@@ -144,8 +143,7 @@ fn skewed(agent: i64, dc: i64, alerter: i64) -> (Site, Alerter) {
 fn clocks_that_differ_hold_nothing() {
     for (agent, dc, alerter) in SKEWS {
         let (mut site, mut active) = skewed(agent, dc, alerter);
-        rest(&mut active, &mut site, 200);
-        kept(&site, &active, false, &format!("agent {agent}, DC {dc}, alerter {alerter}"));
+        kept((&mut site, &mut active), 200, false, &format!("agent {agent}, DC {dc}, alerter {alerter}"));
     }
 }
 
@@ -169,8 +167,7 @@ fn clocks_that_differ_make_no_one_outage_of_two() {
         site.back("compute1", "ctl2");
         rest(&mut active, &mut site, 400);
         site.outage("compute1", "ctl2");
-        rest(&mut active, &mut site, 200);
-        kept(&site, &active, false, &format!("agent {agent}, DC {dc}, alerter {alerter}"));
+        kept((&mut site, &mut active), 200, false, &format!("agent {agent}, DC {dc}, alerter {alerter}"));
     }
 }
 
@@ -225,8 +222,7 @@ fn a_first_start_in_the_future_silences_nothing() {
     site.lost = ["ctl2"].into();
     site.seen_fenced("compute1");
     site.lost.clear();
-    rest(&mut alerter, &mut site, 120);
-    kept(&site, &alerter, false, "");
+    kept((&mut site, &mut alerter), 120, false, "");
 }
 
 /// B5. A host that is alive is confirmed by hand, and nobody checks the held mark. Its real failure 22 h later is an outage of
@@ -240,8 +236,7 @@ fn a_failure_is_not_folded_into_a_confirmation_by_hand() {
         site.advance(later);
         alerter.run(&mut site, 20);
         site.fail("compute1", is_marked);
-        rest(&mut alerter, &mut site, 120);
-        kept(&site, &alerter, false, &format!("{later} s later, marked {is_marked}"));
+        kept((&mut site, &mut alerter), 120, false, &format!("{later} s later, marked {is_marked}"));
     }
 }
 
@@ -259,8 +254,7 @@ fn a_cluster_node_that_comes_back_and_is_fenced_again_is_reported_each_time() {
             alerter.meets_outage(&mut site, "hyper1", "ctl2", pause);
             alerter.meets_return(&mut site, "hyper1", "ctl2", pause);
         }
-        rest(&mut alerter, &mut site, 120);
-        kept(&site, &alerter, false, &format!("{kind:?}, {times} times"));
+        kept((&mut site, &mut alerter), 120, false, &format!("{kind:?}, {times} times"));
     }
 }
 
@@ -278,8 +272,7 @@ fn a_cluster_node_that_stays_away_is_reported_once() {
             site.advance(1.0);
             site.seen_fenced("hyper1");
         }
-        rest(&mut alerter, &mut site, 120);
-        kept(&site, &alerter, false, &format!("{kind:?}"));
+        kept((&mut site, &mut alerter), 120, false, &format!("{kind:?}"));
     }
 }
 
@@ -342,8 +335,7 @@ fn an_end_by_a_controller_that_does_not_exist_ends_nothing() {
             site.publish(Entry::Settled(end));
             alerter.run(&mut site, 20);
             site.down.clear();
-            rest(&mut alerter, &mut site, 60);
-            kept(&site, &alerter, false, &format!("{how:?}, first {comes_first}"));
+            kept((&mut site, &mut alerter), 60, false, &format!("{how:?}, first {comes_first}"));
         }
     }
 }
@@ -374,8 +366,7 @@ fn a_mark_beside_a_real_fencing_says_nothing_else_than_that() {
             site.publish(Entry::Mark(entry));
             site.advance(1.0);
             site.seen_fenced("compute1");
-            rest(&mut alerter, &mut site, 120);
-            kept(&site, &alerter, true, &format!("change {rank}, first {comes_first}"));
+            kept((&mut site, &mut alerter), 120, true, &format!("change {rank}, first {comes_first}"));
         }
     }
 }
@@ -391,8 +382,7 @@ fn a_mark_of_the_future_swallows_nothing() {
         site.publish(Entry::Mark(entry));
         alerter.run(&mut site, 20);
         site.fail("compute1", is_marked);
-        rest(&mut alerter, &mut site, 120);
-        kept(&site, &alerter, false, &format!("marked {is_marked}"));
+        kept((&mut site, &mut alerter), 120, false, &format!("marked {is_marked}"));
     }
 }
 
@@ -408,8 +398,7 @@ fn a_return_that_the_cluster_contradicts_cancels_nothing() {
     site.publish(Entry::Returned(Returned { mark: fencing.into(), at: site.now, by: "ctl2".into() }));
     alerter.run(&mut site, 20);
     site.down.clear();
-    rest(&mut alerter, &mut site, 120);
-    kept(&site, &alerter, false, "");
+    kept((&mut site, &mut alerter), 120, false, "");
 }
 
 /// The audit itself: what is held is excused only where it may be, and what is notified must be true.

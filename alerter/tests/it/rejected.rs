@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use crate::endpoint::{Endpoint, OK};
 use crate::reload::{LONG, Running, said};
 use crate::routes::{Place, route};
+use crate::site::again;
 
 /// Answers by host, until others are put in their place; 200 where there is none.
 type Answers = Arc<Mutex<BTreeMap<String, u16>>>;
@@ -186,21 +187,16 @@ impl Drive {
     }
 
     fn answer(&mut self, due: &DueDelivery) {
-        let host = &due.mark.node;
+        let (host, mark, at) = (&due.mark.node, due.mark.id, self.now.wall);
         self.exchanges.push(host.to_string());
         self.outbox.ended(due.mark.id);
         self.outbox.endpoint.end(host, &Sign::Takes, None, self.now.instant, 0.5);
         let verdict = match host.as_str().starts_with("bad") {
             false => Verdict::Acknowledged { reference: None, detail: "200".into() },
-            true => Verdict::Again {
-                state: State::Parked,
-                ambiguous: false,
-                kind: "rejected".into(),
-                detail: "422".into(),
-                next_due: self.now.wall + endpoint::slow(Duration::ZERO, 0.5),
-            },
+            true => {
+                again(State::Parked, false, ("rejected", "422"), at + endpoint::slow(Duration::ZERO, 0.5))
+            }
         };
-        let (mark, at) = (due.mark.id, self.now.wall);
         self.ended.push(Ended { mark, route: "oncall".into(), verdict, at });
     }
 

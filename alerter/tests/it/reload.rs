@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Site;
 use crate::endpoint::{Endpoint, OK};
+use crate::routes::configure;
 
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
@@ -44,15 +45,6 @@ impl Drop for Running {
     }
 }
 
-fn configure(site: &Site, text: &str) {
-    let store = site.path("state/marks.db");
-    let head = format!(
-        "[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"x.y\"\non-shared-storage = true\n",
-        store.display()
-    );
-    std::fs::write(site.path("alerter.toml"), head + text).unwrap();
-}
-
 impl Running {
     pub(crate) async fn with(text: &str) -> Self {
         Self::after(text, |_| ()).await
@@ -61,7 +53,7 @@ impl Running {
     /// The same on a journal in which something has happened before.
     pub(crate) async fn after(text: &str, happened: impl FnOnce(&mut Journal)) -> Self {
         let site = Site::new("");
-        configure(&site, text);
+        configure(&site, "none", text);
         let settings = site.settings();
         let path = settings.store.path.clone();
         let mut journal = Journal::open(&path, Role::Alerter).unwrap();
@@ -89,7 +81,7 @@ impl Running {
     }
 
     async fn reload(&self, text: &str) -> Reloaded {
-        configure(&self.site, text);
+        configure(&self.site, "none", text);
         timeout(LONG, reload::reload(&self.shared, None)).await.unwrap()
     }
 

@@ -76,6 +76,11 @@ impl Files {
     }
 }
 
+/// What is delivered at the first attempt.
+pub(crate) fn message<'m>(step: Step, id: &'m MarkId, body: &'m [u8]) -> Message<'m> {
+    Message { step, id, body, ambiguous: 0, attempts: 1, is_released: false }
+}
+
 /// One exchange. Whatever comes of it, its message is one printable line without a secret.
 pub(crate) async fn deliver(route: &dyn Driver) -> Outcome {
     deliver_step(route, Step::Failure).await
@@ -83,9 +88,7 @@ pub(crate) async fn deliver(route: &dyn Driver) -> Outcome {
 
 pub(crate) async fn deliver_step(route: &dyn Driver, step: Step) -> Outcome {
     let id = id();
-    let outcome = route
-        .deliver(Message { step, id: &id, body: BODY, ambiguous: 0, attempts: 1, is_released: false })
-        .await;
+    let outcome = route.deliver(message(step, &id, BODY)).await;
     assert!(!format!("{outcome:?} {route:?} {}", route.about().endpoint).contains(SECRET), "{outcome:?}");
     if let Some(failure) = outcome.failure() {
         assert!(failure.detail.chars().count() <= Failure::DETAIL);

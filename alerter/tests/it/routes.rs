@@ -1,7 +1,5 @@
 //! What the configured routes make of marks: who is notified of a host, and what becomes of a delivery whose route is gone.
 
-use std::process::Command;
-
 use alerter::base::Base;
 use alerter::base::store::Store;
 use alerter::intake::apply;
@@ -14,6 +12,7 @@ use marks::id::MarkId;
 use marks::time::Timestamp;
 use serde_json::Value;
 
+use crate::check_config::{alerter, text};
 use crate::config::Site;
 
 /// A daemon at its start, without its engine.
@@ -31,6 +30,14 @@ pub(crate) fn catch_up(journal: &mut Journal, base: &Base) {
     while let Some(at) = serving {
         serving = start::serve_page(journal, base, at, now).unwrap();
     }
+}
+
+/// Gives a site a configuration that says what every mark needs, with this register.
+pub(crate) fn configure(site: &Site, register: &str, text: &str) {
+    let store = site.path("state/marks.db");
+    let head = format!("[store]\npath = \"{}\"\nregister = \"{register}\"\n", store.display());
+    let text = format!("{head}[hosts]\ndomain = \"x.y\"\non-shared-storage = true\n{text}");
+    std::fs::write(site.path("alerter.toml"), text).unwrap();
 }
 
 /// A site whose journal stays the same while its configuration changes.
@@ -54,20 +61,12 @@ impl Place {
     }
 
     pub(crate) fn configure(&self, text: &str) {
-        let store = self.0.path("state/marks.db");
-        let head = format!("[store]\npath = \"{}\"\nregister = \"none\"\n", store.display());
-        std::fs::write(
-            self.0.path("alerter.toml"),
-            format!("{head}[hosts]\ndomain = \"x.y\"\non-shared-storage = true\n{text}"),
-        )
-        .unwrap();
+        configure(&self.0, "none", text);
     }
 
     /// What `status` says where no daemon runs.
     pub(crate) fn status(&self, words: &[&str]) -> String {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nova-host-alerter"));
-        let output = command.args(words).arg("--config").arg(self.0.path("alerter.toml")).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
+        text(&alerter(&self.0.path("alerter.toml"), words).stdout)
     }
 
     /// Somebody changes the journal by hand.

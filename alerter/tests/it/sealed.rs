@@ -228,12 +228,7 @@ fn what_an_alerter_with_another_key_has_notified_is_held() {
     first.meets_outage(&mut site, "compute1", "ctl2", 20);
     site.assert_all_notified();
     site.back("compute1", "ctl2");
-    let by = |entry: &mut Entry| match entry {
-        Entry::Settled(end) => end.by = "ctl8".into(),
-        Entry::Acknowledged(end) => end.by = "ctl8".into(),
-        _ => {}
-    };
-    site.register.values_mut().for_each(by);
+    site.ended_by("ctl8");
     site.sealed.as_mut().unwrap().retain(|key| matches!(key, Key::Fencing(_)));
     site.advance(60.0);
     let second = Alerter::at_work(&mut site, "ctl2", 40);

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::cloud::{Cloud, Room, Service, Whim, beside};
 use crate::endpoint::Endpoint;
+use crate::heat::reference;
 use crate::masakari_config::{one, route};
 use crate::openstack::{AT, Request, error, http, mark, send};
 use crate::route::word;
@@ -180,25 +181,16 @@ fn recreate() -> Recovery {
 }
 
 fn driver(scene: &Scene, ids: &[&str]) -> Senlin {
-    let targets = Targets::Nodes(of_host(ids));
-    Senlin::new(Options {
-        cloud: scene.options(),
-        host_name: WhichName::Fqdn.into(),
-        targets,
-        recovery: recreate(),
-    })
-    .unwrap()
+    recovering(scene, Targets::Nodes(of_host(ids)), recreate())
+}
+
+fn recovering(scene: &Scene, targets: Targets, recovery: Recovery) -> Senlin {
+    let (cloud, host_name) = (scene.options(), WhichName::Fqdn.into());
+    Senlin::new(Options { cloud, host_name, targets, recovery }).unwrap()
 }
 
 async fn attempt(driver: &Senlin) -> Outcome {
     send(driver, &driver.body(&mark()), 0).await
-}
-
-fn reference(outcome: &Outcome) -> &str {
-    match outcome {
-        Outcome::Acknowledged { reference: Some(reference) } => reference,
-        other => other.as_str(),
-    }
 }
 
 /// S0-30, S0-32, S0-33: the operation and its parameters go on as they are configured.
@@ -235,9 +227,7 @@ async fn a_cluster_is_recovered_with_its_capacity() {
     let scene = scene().await;
     let recovery = Recovery { check_capacity: Some(true), ..recreate() };
     let targets = Targets::Clusters(of_host(&[CLUSTER]));
-    let driver =
-        Senlin::new(Options { cloud: scene.options(), host_name: WhichName::Fqdn.into(), targets, recovery })
-            .unwrap();
+    let driver = recovering(&scene, targets, recovery);
     assert_eq!(reference(&attempt(&driver).await), "7f3b-0");
     assert_eq!(scene.room().service.actions[0].1, "CLUSTER_RECOVER");
     scene.room().service.actions.clear();

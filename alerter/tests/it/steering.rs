@@ -160,13 +160,7 @@ fn a_mark_waits_for_its_probes() {
 }
 
 fn again(mark: MarkId, kind: &str, at: Timestamp, seconds: u64) -> Ended {
-    let verdict = Came::Again {
-        state: State::Pending,
-        ambiguous: false,
-        kind: kind.into(),
-        detail: kind.into(),
-        next_due: at + Duration::from_secs(seconds),
-    };
+    let verdict = crate::site::again(State::Pending, false, (kind, kind), at + Duration::from_secs(seconds));
     Ended { mark, route: "oncall".into(), verdict, at }
 }
 

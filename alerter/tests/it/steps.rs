@@ -10,7 +10,7 @@ use marks::id::MarkId;
 use marks::mark::Settlement;
 use marks::time::Timestamp;
 
-use crate::site::{Alerter, Plain, Site};
+use crate::site::{Alerter, Plain, Site, again};
 
 /// Routes that say that a host is back.
 static KINDS: [Kind; 1] = [Kind {
@@ -230,13 +230,7 @@ fn a_route_comes_after_another_or_after_its_limit() {
 
 /// An attempt on the route whose answer says nothing: it may have arrived.
 fn lost() -> Verdict {
-    Verdict::Again {
-        state: State::Pending,
-        ambiguous: true,
-        kind: "server-error".into(),
-        detail: "504".into(),
-        next_due: Timestamp(i64::MAX / 2),
-    }
+    again(State::Pending, true, ("server-error", "504"), Timestamp(i64::MAX / 2))
 }
 
 /// One that reached nobody.

@@ -3,6 +3,7 @@
 use marks::fencing::Fencing;
 use marks::register::Entry;
 
+use crate::naming::{KNOWN_FROM, failed};
 use crate::site::{Alerter, ROUTES, Site, begun, mark_of, started};
 
 /// The configuration of every controller says nothing.
@@ -20,28 +21,17 @@ fn storage(alerter: &Alerter) -> Vec<Option<bool>> {
 /// for granted.
 #[test]
 fn what_nobody_says_is_sent_to_nobody_until_the_configuration_says_it() {
-    for from in ["agent", "agent elsewhere", "alerter elsewhere", "pacemaker"] {
-        let (mut site, mut alerter) = started(silent(), "ctl1");
-        site.die("compute1");
-        site.advance(1.0);
-        let fencing = site.fencing("ctl3", "compute1");
-        match from {
-            "agent" => drop(site.off("ctl1", "compute1")),
-            "agent elsewhere" => site.mark("ctl3", &fencing),
-            "alerter elsewhere" => site.publish(Entry::Mark(mark_of(&fencing, "ctl3"))),
-            _ => {}
-        }
-        site.advance(1.0);
-        alerter.meets_fencing(&mut site, "compute1", 40);
+    for from in KNOWN_FROM {
+        let (mut site, alerter) = failed(from, silent(), |fencing| Entry::Mark(mark_of(fencing, "ctl3")));
         drop(alerter);
         for controller in ["ctl1", "ctl2"] {
             let alerter = Alerter::at_work(&mut site, controller, 40);
-            assert_eq!(storage(&alerter), [None], "{from} on {controller}");
+            assert_eq!(storage(&alerter), [None], "{from:?} on {controller}");
         }
-        assert!(site.notified.is_empty(), "{from}: {:?}", site.notified);
+        assert!(site.notified.is_empty(), "{from:?}: {:?}", site.notified);
         site.replace("[hosts]\n", "[hosts]\non-shared-storage = false\n");
         let alerter = Alerter::at_work(&mut site, "ctl1", 40);
-        assert_eq!(storage(&alerter), [Some(false)], "{from}");
+        assert_eq!(storage(&alerter), [Some(false)], "{from:?}");
         site.assert_all_notified();
         assert_eq!(site.notified.len(), ROUTES.len());
     }

@@ -343,12 +343,11 @@ pub(crate) fn taken() -> Verdict {
     Verdict::Acknowledged { reference: None, detail: "taken".into() }
 }
 
+/// Tried once more, in this state and then; `kind` and `detail` say why.
+pub(crate) fn again(state: State, ambiguous: bool, (kind, detail): (&str, &str), due: Timestamp) -> Verdict {
+    Verdict::Again { state, ambiguous, kind: kind.into(), detail: detail.into(), next_due: due }
+}
+
 fn refused_at(now: Timestamp) -> Verdict {
-    Verdict::Again {
-        state: State::Pending,
-        ambiguous: false,
-        kind: "refused".into(),
-        detail: "connection refused".into(),
-        next_due: now + Duration::from_secs(2),
-    }
+    again(State::Pending, false, ("refused", "connection refused"), now + Duration::from_secs(2))
 }

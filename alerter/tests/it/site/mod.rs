@@ -31,7 +31,7 @@ use pacemaker::evidence::{
 use tempfile::TempDir;
 
 pub(crate) use audit::Outage;
-pub(crate) use daemon::{Alerter, PATIENCE, taken};
+pub(crate) use daemon::{Alerter, PATIENCE, again, taken};
 pub(crate) use plain::Plain;
 pub(crate) use world::{Host, Kind};
 
@@ -331,6 +331,17 @@ impl Site {
         self.skews = CONTROLLERS.into_iter().zip(ahead.map(|seconds| seconds * 1000)).collect();
         self.dates_history = true;
         self.with_key()
+    }
+
+    /// All that ended a mark or a delivery was another controller.
+    pub(crate) fn ended_by(&mut self, by: &str) {
+        for entry in self.register.values_mut() {
+            match entry {
+                Entry::Settled(end) => end.by = by.into(),
+                Entry::Acknowledged(end) => end.by = by.into(),
+                _ => {}
+            }
+        }
     }
 
     /// Root writes an entry: whatever anybody else wrote there is not heard.
