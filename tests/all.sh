@@ -113,10 +113,10 @@ line() {
 }
 
 # More lines of clusters than these starve on two cores: Pacemaker's own time limits run out.
-line 'part 1/2' answers
-line 'part 2/2' harm 'packages sqlite' 'lists page'
-line 'packages build lint' 'lists cluster' 'lists openstack'
-line everywhere rest
+line 'part 1/2' answers 'packages sqlite' 'lists page'
+line 'part 2/2' harm
+line 'packages build lint' 'lists cluster'
+line everywhere rest 'lists openstack'
 line privileged 'packages lives' kubernetes
 for one in $running; do wait "$one"; done
 [ -z "${NHA_LEAVES:-}" ] || sed -i "/^out	tests $NHA_LEAVES	/d" "$user"/*.tests

@@ -4,18 +4,16 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
 use serde_json::Value;
-use tests::lab::wait;
 use tests::programs::{Site, built};
 use tests::receiver::Receiver;
 use tests::trials::Group;
 
-const LIMIT: Duration = Duration::from_secs(40);
+use crate::path::{LIMIT, until};
 
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
@@ -42,11 +40,7 @@ fn what_is_dismissed_behind_a_hanging_program_is_never_sent() {
     site.fence("compute1").unwrap();
     until_notified(&notified, 1);
     site.fence("compute2").unwrap();
-    wait::until("compute2 is marked", LIMIT, || {
-        let shown = site.alerter(&["show", "compute2"])?;
-        Ok(shown.status.success().then_some(()))
-    })
-    .unwrap();
+    until("compute2 is marked", || site.alerter(&["show", "compute2"]).unwrap().status.success());
     let unmark = |host| site.alerter(&["unmark", host, "--reason", "it lives"]).unwrap().status.code();
     assert_eq!([unmark("compute2"), unmark("compute2"), unmark("compute22")], [Some(0), Some(1), Some(1)]);
     site.fence("compute3").unwrap();
@@ -63,11 +57,8 @@ fn what_is_dismissed_behind_a_hanging_program_is_never_sent() {
 }
 
 fn until_notified(notified: &Path, count: usize) {
-    wait::until("the program is notified", LIMIT, || {
-        let events = fs::read_to_string(notified).unwrap_or_default();
-        Ok((events.lines().count() >= count).then_some(()))
-    })
-    .unwrap();
+    let events = || fs::read_to_string(notified).unwrap_or_default();
+    until("the program is notified", || events().lines().count() >= count);
 }
 
 /// A plugin of Nagios has 10 s. The journal is read without the daemon, and the output says so; the broken variant waits 40 s
@@ -78,10 +69,7 @@ fn a_hung_daemon_keeps_no_reader_waiting() {
     let pid = Pid::from_raw(site.start().unwrap().cast_signed());
     receiver.down();
     site.fence("compute1").unwrap();
-    wait::until("compute1 is marked", LIMIT, || {
-        Ok(site.alerter(&["show", "compute1"])?.status.success().then_some(()))
-    })
-    .unwrap();
+    until("compute1 is marked", || site.alerter(&["show", "compute1"]).unwrap().status.success());
     let within = |limit: &str, words: &[&str]| {
         let mut command = Command::new("timeout");
         command.arg(limit).arg(built("nova-host-alerter").unwrap()).args(words);
@@ -105,13 +93,12 @@ fn a_hung_daemon_keeps_no_reader_waiting() {
         assert_eq!(within("10", words).0, Some(0), "{words:?}");
     }
     kill(pid, Signal::SIGCONT).unwrap();
-    wait::until("it answers again", LIMIT, || {
-        let ran = site.alerter(&["status", "--json"])?;
+    until("it answers again", || {
+        let ran = site.alerter(&["status", "--json"]).unwrap();
         assert!(matches!(ran.status.code(), Some(0 | 1)), "{}", ran.status);
-        let status: Value = serde_json::from_slice(&ran.stdout)?;
-        Ok((status["read_from"] == "daemon and journal").then_some(()))
-    })
-    .unwrap();
+        let status: Value = serde_json::from_slice(&ran.stdout).unwrap_or_default();
+        status["read_from"] == "daemon and journal"
+    });
 }
 
 /// The host fails twice while nobody takes its marks, and both are held as stale: an operator who checks it now vouches for the last
@@ -128,13 +115,9 @@ fn a_release_by_the_hosts_name_is_for_its_last_failure() {
     let mut ids = Vec::new();
     for count in 1..=2 {
         site.fence("compute1").unwrap();
-        wait::until("the mark is held", LIMIT, || {
-            let all = marks(&site)?;
-            let is_held = |mark: &&Value| mark["deliveries"][0]["state"] == "held";
-            Ok((all.iter().filter(is_held).count() == count).then_some(()))
-        })
-        .unwrap();
-        ids = marks(&site).unwrap().iter().map(|mark| mark["id"].as_str().unwrap().to_owned()).collect();
+        let is_held = |mark: &&Value| mark["deliveries"][0]["state"] == "held";
+        until("the mark is held", || marks(&site).iter().filter(is_held).count() == count);
+        ids = marks(&site).iter().map(|mark| mark["id"].as_str().unwrap().to_owned()).collect();
     }
     receiver.up().unwrap();
     for target in ["compute1", &ids[0]] {
@@ -147,19 +130,17 @@ fn a_release_by_the_hosts_name_is_for_its_last_failure() {
         for id in &ids {
             assert_eq!(bodies.iter().any(|body| body.contains(id)), notified.contains(id), "{bodies:?}");
         }
-        wait::until("it is settled", LIMIT, || {
-            let open = marks(&site)?.iter().filter(|mark| mark["state"] == "open").count();
-            Ok((open == ids.len() - notified.len()).then_some(()))
-        })
-        .unwrap();
+        let is_open = |mark: &&Value| mark["state"] == "open";
+        let left = ids.len() - notified.len();
+        until("it is settled", || marks(&site).iter().filter(is_open).count() == left);
     }
     site.end(Signal::SIGTERM).unwrap();
 }
 
 /// All marks, oldest first.
-fn marks(site: &Site) -> anyhow::Result<Vec<Value>> {
-    let listed: Value = serde_json::from_str(&site.said(&["list", "--all", "--json"])?)?;
+fn marks(site: &Site) -> Vec<Value> {
+    let listed: Value = serde_json::from_str(&site.said(&["list", "--all", "--json"]).unwrap()).unwrap();
     let mut all = listed.as_array().cloned().unwrap_or_default();
     all.sort_by_key(|mark| mark["failure_time"].to_string());
-    Ok(all)
+    all
 }

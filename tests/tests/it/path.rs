@@ -84,7 +84,8 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + LIMIT;
     while !holds() {
         assert!(Instant::now() < end, "{what}: not within {} s", LIMIT.as_secs());
-        std::thread::yield_now();
+        // What it asks is mostly a process.
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

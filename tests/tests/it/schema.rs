@@ -1,19 +1,16 @@
 //! The shipped JSON Schemas, of the event and of `status`: what the alerter sends and prints fits them, and nothing else does.
 
 use std::fs;
-use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use regex_lite::Regex;
 use serde_json::{Value, json};
 use tests::installed::source;
-use tests::lab::wait;
 use tests::programs::Site;
 use tests::receiver::Receiver;
 use tests::trials::Group;
 
-/// As long as anything here may take.
-const LIMIT: Duration = Duration::from_secs(30);
+use crate::path::{LIMIT, until};
 
 /// Its tests; they run everywhere.
 pub(crate) fn group() -> Group {
@@ -121,18 +118,13 @@ fn what_status_prints_fits_its_schema() {
     let mut site = Site::new(receiver.address()).unwrap();
     site.start().unwrap();
     site.fence("compute1").unwrap();
-    wait::until("compute1 is acknowledged", LIMIT, || {
-        Ok(site.said(&["list", "--all"])?.contains("settled (acknowledged)").then_some(()))
-    })
-    .unwrap();
+    let says = |words: &[&str], what| site.said(words).is_ok_and(|said| said.contains(what));
+    until("compute1 is acknowledged", || says(&["list", "--all"], "settled (acknowledged)"));
     receiver.down();
     site.said(&["mark", "compute2", "--fenced", "--reason", "x"]).unwrap();
     site.said(&["maintenance", "begin", "compute3", "--reason", "x", "--for", "1h"]).unwrap();
     site.fence("compute3").unwrap();
-    wait::until("compute3 is held", LIMIT, || {
-        Ok(site.said(&["list"])?.contains("maintenance").then_some(()))
-    })
-    .unwrap();
+    until("compute3 is held", || says(&["list"], "maintenance"));
     let problems = status(&site, &["status"])["problems"].as_array().map_or(0, Vec::len);
     assert!(problems > 0, "a problem was tried too");
     status(&site, &["status", "--check"]);
