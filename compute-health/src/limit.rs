@@ -76,8 +76,8 @@ pub(crate) fn judge((host, word): (&str, &str), words: &Words, fenced: &Fenced, 
         };
         return Verdict::Hold(format!("{number} of {all} hosts {what}; none is fenced"));
     }
-    if failing.keys().copied().chain(fenced.keys()).collect::<BTreeSet<_>>().len() > limits.in_an_hour.of(all)
-    {
+    let within_an_hour: BTreeSet<&String> = failing.keys().copied().chain(fenced.keys()).collect();
+    if within_an_hour.len() > limits.in_an_hour.of(all) {
         let number = fenced.len();
         return Verdict::Hold(format!(
             "{number} of {all} hosts fenced within an hour; no further one is fenced"

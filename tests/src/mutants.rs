@@ -281,8 +281,8 @@ pub const MUTANTS: &[Mutant] = &[
         ["a_return_that_this_alerter_saw"]
     },
     old! { "45 A1: a join of a cluster node is compared with another clock", "alerter/src/cluster/members.rs",
-        "own.chain([outage.newest]).max()" =>
-        "own.take(0).chain([outage.newest]).max()",
+        "own.fold(outage.newest, Timestamp::max)" =>
+        "own.take(0).fold(outage.newest, Timestamp::max)",
         ["a_clock_that_is_behind_makes_no_return"]
     },
     old! { "45 B7: a release for a route is known on one controller alone", "crates/journal/src/register/decisions.rs",

@@ -62,7 +62,7 @@ impl Members {
     pub fn time_of(&self, node: &HostName, outage: &Outage) -> Timestamp {
         let lives = self.0.get(node).into_iter().flat_map(|member| &member.lives);
         let own = lives.filter(|(life, _)| outage.incarnations.contains(life)).map(|(_, at)| *at);
-        own.chain([outage.newest]).max().unwrap_or(outage.newest)
+        own.fold(outage.newest, Timestamp::max)
     }
 
     /// The first time after `outage` at which the node is known to have joined.

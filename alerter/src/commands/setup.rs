@@ -75,8 +75,8 @@ struct Found {
     xml: String,
     key: Option<KeyLine>,
     tool: Tool,
-    /// The command with its option.
-    called: &'static str,
+    /// What it is about instead: the agent for compute hosts.
+    health: Option<Reaction>,
     findings: Vec<Finding>,
     steps: Vec<Step>,
     commands: Vec<Command>,
@@ -94,12 +94,16 @@ impl Found {
         }
         let steps = setup::steps(&findings);
         let commands = setup::commands(tool, &cluster, &steps);
-        let called = match options.health {
+        Ok(Self { cluster, xml, key, tool, health: options.health, findings, steps, commands })
+    }
+
+    /// The command with its option.
+    fn called(&self) -> &'static str {
+        match self.health {
             None => "setup",
             Some(Reaction::Observe) => "setup --health",
             Some(Reaction::Fence) => "setup --health=fence",
-        };
-        Ok(Self { cluster, xml, key, tool, called, findings, steps, commands })
+        }
     }
 
     /// What `setup` leaves to an operator.
@@ -116,7 +120,7 @@ impl Found {
                 )
             }
             Then::Setup(_) => {
-                let called = self.called;
+                let called = self.called();
                 format!(
                     "`nova-host-alerter {called}` proves and prints the commands, `{called} --apply` runs them"
                 )
@@ -227,7 +231,7 @@ fn check(cli: &Cli, found: &Found) -> anyhow::Result<ExitCode> {
 
 fn checked(found: &Found) -> String {
     let mut all: Vec<String> = found.findings.iter().map(|finding| found.text(finding)).collect();
-    if found.findings.is_empty() && found.called == "setup" {
+    if found.findings.is_empty() && found.health.is_none() {
         let hosts = found.cluster.compute_hosts();
         all.push(format!("Nothing is wrong: {hosts} compute host(s) are marked when they are fenced."));
     }
@@ -259,7 +263,7 @@ fn nothing(is_right: bool) -> &'static str {
 
 /// The commands, and before them in comments what they do.
 fn script(found: &Found) -> String {
-    let (tool, called) = (found.tool.as_str(), found.called);
+    let (tool, called) = (found.tool.as_str(), found.called());
     let head = format!("# With {tool}; `nova-host-alerter {called} --apply` runs the same.");
     let does = found.steps.iter().map(|step| format!("#  - {}", step.shown()));
     let lines = found.commands.iter().map(Command::line);

@@ -187,7 +187,7 @@ impl<'a> Intake<'a> {
     /// A line where a health check of a host begins to fail, and one where it is a member and none fails any more.
     pub(super) fn note_health(&mut self, cib: &Cib) -> Done {
         let (now, unhealthy) = (self.around.now, cib.unhealthy());
-        let known = self.base.seen().unhealthy.clone();
+        let known = self.base.seen().unhealthy.take();
         let mut known = known.map_or_else(|| self.journal.unhealthy(), Ok)?;
         let is_over = |host: &HostName| !unhealthy.contains_key(host) && cib.membership(host) == Some(true);
         let over = known.iter().filter(|host| is_over(host));

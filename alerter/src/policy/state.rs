@@ -418,6 +418,7 @@ impl State {
 
     /// Time passes.
     pub fn pass_to(&mut self, now: Timestamp) {
+        // The clock was set back since the daemon last looked: what has passed by it is counted again.
         if now + CLOCK_SLACK < self.now {
             self.set_clock(0, now);
         }

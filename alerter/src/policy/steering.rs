@@ -119,8 +119,9 @@ impl Steering {
             return Ok(false);
         }
         let Some(known) = &self.known else { return Ok(true) };
-        let is_early = known.next.is_none_or(|next| now < next) && known.is_by_clock(*policy.base.started());
-        let is_quiet = is_early && policy.memory.conclusions().is_empty();
+        let is_early = known.next.is_none_or(|next| now < next);
+        let is_by_clock = known.is_by_clock(*policy.base.started());
+        let is_quiet = is_early && is_by_clock && policy.memory.conclusions().is_empty();
         Ok(is_quiet && journal.newest_history()? == known.seen)
     }
 

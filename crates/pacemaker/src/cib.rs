@@ -31,6 +31,7 @@ use operations::History;
 pub use hosts::{Membership, is_same_controller, truth};
 pub use limit::{interval, read as time_limit};
 pub use mark_devices::{MarkFault, rival};
+pub use operations::HEALTH_AGENT;
 pub use paths::some;
 pub use power::{POWERLESS, Powerless, WATCHDOG, powerless_device, surely_cuts};
 pub use resolve::{Document, INFINITY, score};

@@ -2,9 +2,10 @@
 
 use marks::host::HostName;
 use marks::mark::Lack;
+use pacemaker::cib::HEALTH_AGENT;
 
 use super::finding::{Finding, Kind, Then};
-use super::model::{Cluster, HEALTH_AGENT, NodeKind, Reaction};
+use super::model::{Cluster, NodeKind, Reaction};
 use super::step::Step;
 use super::{alert, alerter, devices, idle, levels, properties, register, remotes, rivals};
 

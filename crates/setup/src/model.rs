@@ -10,8 +10,6 @@ use super::local::Here;
 
 /// `class:provider:type` of the alerter's resource.
 pub(super) const ALERTER_AGENT: &str = "ocf:openstack:nova-host-alerter";
-/// That of the agent for compute hosts.
-pub(super) const HEALTH_AGENT: &str = "ocf:openstack:compute-health";
 /// The alert agent's name.
 pub(super) const ALERT_PROGRAM: &str = "alert_mark";
 

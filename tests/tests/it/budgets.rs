@@ -216,8 +216,7 @@ fn checker(measure: fn(u32) -> anyhow::Result<u64>) -> anyhow::Result<u64> {
     command.arg("watch").env("PATH", format!("{}:/usr/bin:/bin", room.path().display()));
     command.env("OCF_RESOURCE_INSTANCE", room.path()).env("OCF_RESKEY_directories", room.path());
     let mut checker = command.spawn()?;
-    thread::sleep(Duration::from_secs(2));
-    let figure = measure(checker.id());
+    let figure = at_rest(|| process::switches(checker.id())).and_then(|()| measure(checker.id()));
     checker.kill()?;
     checker.wait()?;
     figure

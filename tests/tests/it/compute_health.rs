@@ -75,7 +75,7 @@ struct Host {
     parameters: Vec<(String, String)>,
     /// Where the agent and its tools are.
     bin: PathBuf,
-    /// Of its control groups, whose processes wait for the disk or for a processor.
+    /// Of the resource, and of its control groups, whose processes wait for the disk or for a processor.
     name: String,
 }
 
@@ -122,7 +122,7 @@ impl Host {
         let mut command = Command::new(program);
         let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.bin.display());
         let directory = self.disk.path().join("dir");
-        command.env("PATH", path).env("OCF_RESOURCE_INSTANCE", self.room.path().file_name().unwrap());
+        command.env("PATH", path).env("OCF_RESOURCE_INSTANCE", &self.name);
         command.env("OCF_RESKEY_directories", directory).env("OCF_RESKEY_CRM_meta_on_node", "compute1");
         command.envs(self.parameters.iter().map(|(name, value)| (format!("OCF_RESKEY_{name}"), value)));
         command.env("HA_RSCTMP", self.room.path());
@@ -151,8 +151,7 @@ impl Host {
     }
 
     fn address(&self) -> SocketAddr {
-        let instance = self.room.path().file_name().unwrap().to_str().unwrap();
-        SocketAddr::from_abstract_name(format!("compute-health/{instance}")).unwrap()
+        SocketAddr::from_abstract_name(format!("compute-health/{}", self.name)).unwrap()
     }
 
     /// The checker, and how many children it has.
@@ -170,11 +169,11 @@ impl Host {
         group
     }
 
-    /// Puts the checker into a control group.
-    fn bound(&self, kind: &str, file: &str, limit: &str) {
+    /// Puts the checker into a control group of its host's.
+    fn bound(&self, kind: &str) -> PathBuf {
         let group = self.group(kind);
         fs::write(group.join("cgroup.procs"), self.checker().0.to_string()).unwrap();
-        fs::write(group.join(file), limit).unwrap();
+        group
     }
 
     /// From now on what the agent starts waits for the disk, as this says.
@@ -263,7 +262,7 @@ fn a_disk_that_hangs_is_looked_at_once() {
 fn it_answers_while_the_root_disk_reads_nothing() {
     let host = Host::started(&[]);
     host.throttle("read_bps_device", "1");
-    fs::write(host.group("blkio").join("cgroup.procs"), host.checker().0.to_string()).unwrap();
+    host.bound("blkio");
     host.run("sync; echo 3 >/proc/sys/vm/drop_caches");
     host.until(1, "has not answered");
 }
@@ -314,9 +313,10 @@ fn a_host_with_a_load_of_fifty_is_well() {
 /// So many processes that there is no further one, or no memory for one: nothing can be counted, and nobody is fenced.
 fn a_host_that_can_start_no_process_is_shown() {
     let host = Host::started(&[("processes_for", "3"), ("directories", "")]);
-    host.bound("pids", "pids.max", "1");
+    let limit = host.bound("pids").join("pids.max");
+    fs::write(&limit, "1").unwrap();
     host.until(DEGRADED, "(os error 11); what the other hosts say is not known; none is fenced");
-    fs::write(host.group("pids").join("pids.max"), "max").unwrap();
+    fs::write(&limit, "max").unwrap();
     host.until(0, "");
 }
 

@@ -961,16 +961,15 @@ fn the_health_of_hosts_is_observed_first() {
         let site = Site::with(RIGHT);
         let early = site.setup(&["--tool", tool, "--health=fence"]);
         assert!(early.code == Some(1) && early.err.contains("run `nova-host-alerter setup --health` first"));
-        let before = fs::read_to_string(site.cib()).unwrap();
-        let printed = site.setup(&["--tool", tool, "--health"]);
-        assert_eq!(printed.code, Some(0), "{}", printed.err);
-        assert!(
-            printed.out.contains("`nova-host-alerter setup --health --apply` runs the same"),
-            "{}",
-            printed.out
-        );
-        site.type_in(&printed.out);
-        site.kept_everything(&before, tool);
+        let types = |reaction: &str, says: &str| {
+            let before = fs::read_to_string(site.cib()).unwrap();
+            let printed = site.setup(&["--tool", tool, reaction]);
+            assert_eq!(printed.code, Some(0), "{}", printed.err);
+            assert!(printed.out.contains(says), "{}", printed.out);
+            site.type_in(&printed.out);
+            site.kept_everything(&before, tool);
+        };
+        types("--health", "`nova-host-alerter setup --health --apply` runs the same");
         assert_eq!(
             health_of(&site),
             ["health-clone", "reaction=observe", "10s 20s ", "exclusive #kind eq remote"]
@@ -987,16 +986,7 @@ fn the_health_of_hosts_is_observed_first() {
         let (configuration, _) = text.split_once("<status").unwrap();
         let status = CONNECTED.replace(r#"in_ccm="true"/></status>"#, UNHEALTHY);
         site.set(&format!("{configuration}{status}</cib>"));
-        let before = fs::read_to_string(site.cib()).unwrap();
-        let printed = site.setup(&["--tool", tool, "--health=fence"]);
-        assert_eq!(printed.code, Some(0), "{}", printed.err);
-        assert!(
-            printed.out.contains("it would fence at this moment: compute1 (the disk)."),
-            "{}",
-            printed.out
-        );
-        site.type_in(&printed.out);
-        site.kept_everything(&before, tool);
+        types("--health=fence", "it would fence at this moment: compute1 (the disk).");
         let on =
             ["health-clone", "links=bond0", "reaction=fence", "10s 20s fence", "exclusive #kind eq remote"];
         assert_eq!(health_of(&site), on, "{tool}");

@@ -121,7 +121,9 @@ impl Operation {
 /// Its operations are a controller's connections to others. Each controller counts them separately, from 1.
 pub(super) const REMOTE_AGENT: &str = "ocf:pacemaker:remote";
 /// It says of a compute host what its connection does not show.
-pub(super) const HEALTH_AGENT: &str = "ocf:openstack:compute-health";
+pub const HEALTH_AGENT: &str = "ocf:openstack:compute-health";
+/// The OCF exit codes of a check that failed, or that is degraded.
+pub(super) const FAULTY: [&str; 2] = ["1", "190"];
 /// Pacemaker cuts a reason at 128 bytes; whoever can write the CIB does not.
 const REASON_MAX: usize = 160;
 

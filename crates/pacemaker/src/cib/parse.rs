@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::hosts::{Known, truth};
 use super::index::Index;
-use super::operations::{History, Operation, Total};
+use super::operations::{FAULTY, History, Operation, Total};
 use super::releases::FENCING_TIMEOUT;
 use super::{Cib, Level, Node, NodeState, Resource, Target};
 use crate::xml::{self, Element, Tag, XmlError};
@@ -12,8 +12,6 @@ use marks::host::HostName;
 
 /// OCF's exit code of a monitor for a resource that does not run.
 const NOT_RUNNING: &str = "7";
-/// Those of one that failed, or that is degraded.
-const FAULTY: [&str; 2] = ["1", "190"];
 /// Pacemaker's status of an operation that has not ended.
 const UNDER_WAY: &str = "-1";
 /// The name of a CIB's outermost element.

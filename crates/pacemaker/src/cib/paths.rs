@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::MARK_AGENT;
-use super::operations::{HEALTH_AGENT, REMOTE_AGENT, Total};
+use super::operations::{FAULTY, HEALTH_AGENT, REMOTE_AGENT, Total};
 use marks::host::HostName;
 
 /// Of the sets of properties those that are not the register's: its pages would be most of the answer.
@@ -68,7 +68,8 @@ pub(super) fn unhealthy() -> String {
 /// Of a health check of which Pacemaker remembers a failure.
 fn is_unhealthy() -> String {
     let kind = HEALTH_AGENT.rsplit(':').next().unwrap_or_default();
-    format!("@type='{kind}' and lrm_rsc_op[@rc-code='1' or @rc-code='190']")
+    let codes = FAULTY.map(|code| format!("@rc-code='{code}'")).join(" or ");
+    format!("@type='{kind}' and lrm_rsc_op[{codes}]")
 }
 
 fn is_still(of: &str, total: &Total) -> String {

@@ -3,13 +3,13 @@
 
 use std::fmt::Write as _;
 
-use pacemaker::cib::Target;
+use pacemaker::cib::{HEALTH_AGENT, Target};
 
 use super::{
     ALERTER_META, ALERTER_MONITOR, Command, HEALTH_MONITOR, MARK_MONITOR, mark_settings, monitors, settings,
 };
 use crate::alert::FENCING;
-use crate::model::{Cluster, HEALTH_AGENT, Operation};
+use crate::model::{Cluster, Operation};
 use crate::step::{Step, clone_of};
 
 pub(super) fn commands(cluster: &Cluster, steps: &[Step]) -> Vec<Command> {

@@ -1,13 +1,13 @@
 //! pcs: a copy of the configuration is changed, and the changes are pushed in one go.
 
-use pacemaker::cib::Target;
+use pacemaker::cib::{HEALTH_AGENT, Target};
 
 use super::{
     ALERTER_META, ALERTER_MONITOR, Command, HEALTH_MONITOR, MARK_MONITOR, mark_settings, monitors, owned,
     settings,
 };
 use crate::alert::FENCING;
-use crate::model::{Cluster, HEALTH_AGENT, Operation};
+use crate::model::{Cluster, Operation};
 use crate::step::{Step, clone_of};
 
 /// Only root's: the configuration has passwords.

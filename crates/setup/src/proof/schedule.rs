@@ -13,7 +13,7 @@ pub(super) const LIMIT: Duration = Duration::from_secs(60);
 pub(super) const MOST: usize = 256 * 1024 * 1024;
 
 /// Whether these run, and restart, harms no host.
-const OURS: [&str; 2] = [crate::model::ALERTER_AGENT, crate::model::HEALTH_AGENT];
+const OURS: [&str; 2] = [crate::model::ALERTER_AGENT, pacemaker::cib::HEALTH_AGENT];
 
 /// Each resource with the nodes that it runs on.
 type Places = BTreeMap<String, BTreeSet<String>>;
