@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use drivers::Beside;
 use journal::{Done, Journal, NewDelivery};
 use marks::chain::Link;
 use marks::host::HostName;
@@ -71,10 +72,11 @@ pub(super) fn deliveries_of(
     journal: &Journal,
     mark: &Mark,
 ) -> Done<Vec<NewDelivery>> {
-    let earlier = earlier(journal, mark)?;
+    let (earlier, cause) = (earlier(journal, mark)?, journal.cause_of(mark.id)?);
+    let beside = Beside { earlier: &earlier, cause: cause.as_deref() };
     let new = |route: &Route, required, link| NewDelivery {
         route: route.name.as_str().to_owned(),
-        body: route.driver.body_after(mark, &earlier),
+        body: route.driver.body_with(mark, &beside),
         required,
         link,
     };

@@ -117,6 +117,14 @@ impl About {
     }
 }
 
+/// What is known beside a mark when its body is made.
+pub struct Beside<'a> {
+    /// When the host's earlier marks were generated, oldest first: a controller may distinguish outages by their time.
+    pub earlier: &'a [Timestamp],
+    /// What its health check said, where that had failed.
+    pub cause: Option<&'a str>,
+}
+
 /// One endpoint, ready for messages.
 pub trait Driver: Send + Sync {
     /// What is known of it.
@@ -129,10 +137,8 @@ pub trait Driver: Send + Sync {
     /// The exact bytes of this mark's event. They are made once, at intake, and stored.
     fn body(&self, mark: &Mark) -> Vec<u8>;
 
-    /// The same with the times when the host's earlier marks were generated, oldest first: a controller may distinguish outages by
-    /// their time.
-    fn body_after(&self, mark: &Mark, earlier: &[Timestamp]) -> Vec<u8> {
-        let _says_nothing_here = earlier;
+    /// The same with what is known beside the mark.
+    fn body_with(&self, mark: &Mark, _beside: &Beside<'_>) -> Vec<u8> {
         self.body(mark)
     }
 

@@ -36,6 +36,9 @@ pub struct Event<'a> {
     /// Pacemaker's name of the host, for the forms that have it.
     #[serde(skip)]
     node: &'a str,
+    /// What the host's health check said before the fencing, for the form that has it.
+    #[serde(skip)]
+    cause: Option<&'a str>,
     /// What follows the id in the key of the request.
     #[serde(skip)]
     suffix: &'a str,
@@ -45,6 +48,8 @@ pub struct Event<'a> {
 #[derive(Serialize)]
 struct Extensions<'a> {
     node: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -79,7 +84,22 @@ impl<'a> Event<'a> {
 
     fn new(id: &'a MarkId, event_type: &'a str, generated_time: Value, payload: Payload<'a>) -> Self {
         let (version, extensions) = ("1.0", None);
-        Self { id, event_type, version, generated_time, payload, extensions, node: NO_HOST, suffix: "" }
+        Self {
+            id,
+            event_type,
+            version,
+            generated_time,
+            payload,
+            extensions,
+            node: NO_HOST,
+            cause: None,
+            suffix: "",
+        }
+    }
+
+    /// The event, with what the host's health check had said.
+    pub fn because(self, cause: Option<&'a str>) -> Self {
+        Self { cause, ..self }
     }
 
     /// The standard body: compact JSON.
@@ -89,7 +109,7 @@ impl<'a> Event<'a> {
 
     /// The body with the extensions, for a route that asks for them.
     pub fn extended(self) -> Vec<u8> {
-        bytes(&Self { extensions: Some(Extensions { node: self.node }), ..self })
+        bytes(&Self { extensions: Some(Extensions { node: self.node, cause: self.cause }), ..self })
     }
 }
 
@@ -157,8 +177,13 @@ pub(crate) mod tests {
         let (same, behind) = body.split_at(plain.len() - 1);
         assert_eq!(same, &plain[..plain.len() - 1]);
         assert_eq!(behind, r#","nova-host-alerter":{"node":"compute1"}}"#);
-        let test = String::from_utf8(Event::of_test(&mark().id, Timestamp(0), TimeFormat::Epoch).extended())
-            .unwrap();
+        let mark = mark();
+        let caused = Event::of_mark(&mark, TimeFormat::Epoch).because(Some("/a hangs"));
+        let body = String::from_utf8(caused.extended()).unwrap();
+        let behind = r#","nova-host-alerter":{"node":"compute1","cause":"/a hangs"}}"#;
+        assert_eq!(body.strip_suffix(behind), Some(same), "{body}");
+        let test =
+            String::from_utf8(Event::of_test(&mark.id, Timestamp(0), TimeFormat::Epoch).extended()).unwrap();
         let words = [r#""event_type":"test""#, r#"{"node":"send-test.invalid"}"#];
         assert!(words.iter().all(|word| test.contains(word)), "{test}");
     }

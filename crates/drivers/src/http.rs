@@ -18,7 +18,8 @@ use site::Section;
 use tokio::sync::Semaphore;
 
 use crate::driver::{
-    About, Check, Driver, Exchange, Failure, Finding, Kind, Message, Outcome, Step, ends, returns, usable,
+    About, Beside, Check, Driver, Exchange, Failure, Finding, Kind, Message, Outcome, Step, ends, returns,
+    usable,
 };
 use crate::event::Event;
 use crate::kept::{Kept, Unusable};
@@ -167,6 +168,10 @@ impl Driver for Http {
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
         self.options.body.write(Event::of_mark(mark, self.options.time_format))
+    }
+
+    fn body_with(&self, mark: &Mark, beside: &Beside<'_>) -> Vec<u8> {
+        self.options.body.write(Event::of_mark(mark, self.options.time_format).because(beside.cause))
     }
 
     fn return_body(&self, mark: &Mark, _sent: &[u8], returned: Timestamp) -> Vec<u8> {

@@ -39,7 +39,7 @@ mod which;
 /// Files in YAML.
 mod yaml;
 
-pub use driver::{About, Check, Driver, Exchange, Failure, Finding, Kind, Message, Outcome, Step};
+pub use driver::{About, Beside, Check, Driver, Exchange, Failure, Finding, Kind, Message, Outcome, Step};
 pub use kept::{Kept, Seen, Unusable};
 pub use peer::Peer;
 pub use which::{HostNames, Named, WhichName, of_nodes};

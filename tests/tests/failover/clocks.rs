@@ -1,6 +1,7 @@
 //! Controllers whose clocks are wrong.
 
 use anyhow::ensure;
+use serde_json::Value;
 use tests::lab::Fault;
 
 use crate::Scenario;
@@ -35,7 +36,18 @@ fn the_alerter_moves_to_a_wrong_clock(cluster: &mut Cluster) -> anyhow::Result<(
     cluster.wait_mark(&before, "compute2", "acknowledged", acknowledged)?;
     cluster.on_active(&["nova-host-alerter", "pause", "--for", "30m", "--reason", "a new switch"])?;
     cluster.crash("compute3")?;
-    cluster.wait_mark(&before, "compute3", "held", |mark| mark.holds == ["pause"])?;
+    let id = cluster.wait_mark(&before, "compute3", "held", |mark| mark.holds == ["pause"])?.id;
+    // Whose alert it is nobody could tell later, had this controller not said so.
+    let is_sighted = |row: &Value| row["event"] == "sighted" && row["mark"] == *id;
+    cluster.wait_history("its alert", |rows| rows.iter().any(is_sighted))?;
+    cluster.on_active(&[
+        "nova-host-alerter",
+        "pause",
+        "--for",
+        "30m",
+        "--reason",
+        "its word is known everywhere",
+    ])?;
     cluster.lab.bmc().break_for(&active, Fault::NoBoot);
     cluster.lab.power_off(&active)?;
     cluster.wait_for_alerter_off(&active)?;

@@ -507,6 +507,17 @@ impl Cluster {
         self.lab.exec(&active, command)?.success().with_context(|| command.join(" "))
     }
 
+    /// Waits until the active alerter's history is as wanted.
+    pub(crate) fn wait_history(&self, what: &str, wanted: impl Fn(&[Value]) -> bool) -> anyhow::Result<()> {
+        let mut rows = Vec::new();
+        let seen = wait::until(what, FENCED_WITHIN, || {
+            let history = ["nova-host-alerter", "history", "--limit", "0", "--json"];
+            rows = serde_json::from_str(&self.on_active(&history)?)?;
+            Ok(wanted(&rows).then_some(()))
+        });
+        seen.with_context(|| format!("{rows:?}"))
+    }
+
     /// All marks as the active alerter's controller lists them.
     pub(crate) fn marks(&self) -> anyhow::Result<Vec<Mark>> {
         let listed = self.on_active(&["nova-host-alerter", "list", "--all", "--json"])?;

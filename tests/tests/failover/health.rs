@@ -99,23 +99,12 @@ fn wait_shown(cluster: &Cluster, (first, count): (&str, usize), reason: &str) ->
         Ok((found.len() == 1 && is_shown(&found[0])).then_some(()))
     });
     seen.with_context(|| format!("{found:?}"))?;
-    wait_history(cluster, reason, |rows| {
+    cluster.wait_history(reason, |rows| {
         let is_one = |row: &&Value| {
             row["event"] == "unhealthy" && row["detail"].as_str().is_some_and(|it| it.ends_with(reason))
         };
         rows.iter().filter(is_one).count() == count
     })
-}
-
-/// Waits until the active alerter's history is as wanted.
-fn wait_history(cluster: &Cluster, what: &str, wanted: impl Fn(&[Value]) -> bool) -> anyhow::Result<()> {
-    let mut rows = Vec::new();
-    let seen = wait::until(what, FENCED_WITHIN, || {
-        let history = ["nova-host-alerter", "history", "--limit", "0", "--json"];
-        rows = serde_json::from_str(&cluster.on_active(&history)?)?;
-        Ok(wanted(&rows).then_some(()))
-    });
-    seen.with_context(|| format!("{rows:?}"))
 }
 
 /// The agent goes, and so many hosts were fenced.
@@ -266,6 +255,6 @@ fn a_host_that_is_only_observed(cluster: &mut Cluster) -> anyhow::Result<()> {
         let last = rows.iter().rfind(|row| row["host"] == "compute5");
         last.is_some_and(|row| row["event"] == "healthy")
     };
-    wait_history(cluster, "the end of it", is_well)?;
+    cluster.wait_history("the end of it", is_well)?;
     ended(cluster, before, 0)
 }

@@ -1,9 +1,9 @@
 //! The `masakari` driver against Masakari's own API: what it takes, what it refuses, and what it has.
 
 use anyhow::{bail, ensure};
-use drivers::Outcome;
 use drivers::masakari::{Masakari, Options};
 use drivers::openstack::CloudOptions;
+use drivers::{Beside, Outcome};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Value, json};
@@ -112,7 +112,8 @@ fn a_second_outage_within_three_minutes_is_sent(cloud: &mut Cloud) -> anyhow::Re
     let sender = cloud.sender(Who::Admin, LONG)?;
     let second = Mark { generated_time: Timestamp::from_seconds(AT + 20), ..mark(ENABLED[0]) };
     expect(&sender.attempt(ENABLED[0], 0), "acknowledged")?;
-    let moved = sender.driver.body_after(&second, &[mark(ENABLED[0]).generated_time]);
+    let beside = Beside { earlier: &[mark(ENABLED[0]).generated_time], cause: None };
+    let moved = sender.driver.body_with(&second, &beside);
     expect(&sender.send(&sender.driver.body(&second), 0), "rejected duplicate")
         .map_err(|why| why.context("the broken variant sends the time as it is"))?;
     expect(&sender.send(&moved, 0), "acknowledged")?;

@@ -5,7 +5,7 @@ use marks::mark::Mark;
 use marks::time::Timestamp;
 
 use super::session::{Exchange, Session};
-use crate::driver::{self, About, Check, Driver, Finding, Message, Outcome, Step, ends};
+use crate::driver::{self, About, Beside, Check, Driver, Finding, Message, Outcome, Step, ends};
 use crate::which::Named;
 
 /// One route: the cloud, and what its driver adds.
@@ -75,8 +75,8 @@ impl<O: Own> Driver for Route<O> {
         self.own.body(mark, &[])
     }
 
-    fn body_after(&self, mark: &Mark, earlier: &[Timestamp]) -> Vec<u8> {
-        self.own.body(mark, earlier)
+    fn body_with(&self, mark: &Mark, beside: &Beside<'_>) -> Vec<u8> {
+        self.own.body(mark, beside.earlier)
     }
 
     fn return_body(&self, mark: &Mark, sent: &[u8], _returned: Timestamp) -> Vec<u8> {
