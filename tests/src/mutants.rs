@@ -285,6 +285,26 @@ pub const MUTANTS: &[Mutant] = &[
         "own.take(0).fold(outage.newest, Timestamp::max)",
         ["a_clock_that_is_behind_makes_no_return"]
     },
+    old! { "45 A1: a pause that is over is in force again when the clock is set back", "crates/journal/src/register/decisions.rs",
+        "now.0.min(now.0.saturating_sub(set))" =>
+        "now.0.saturating_sub(set)",
+        ["a_pause_lasts_as_long_as_it_was_made_for"]
+    },
+    old! { "45 A1: an outage that another clock dates later overtakes a return", "crates/journal/src/queue/returns.rs",
+        "AND (n.return_known_at IS NULL OR" =>
+        "AND (1 OR n.return_known_at IS NULL OR",
+        ["a_return_is_owed_though_another_clock"]
+    },
+    old! { "45 A1: what was found is released by what its host met later", "alerter/src/intake/sightings.rs",
+        "let was_up = !is_fresh && (was_up || is_up);" =>
+        "let was_up = is_fresh && (was_up || is_up);",
+        ["what_was_found_is_not_released"]
+    },
+    old! { "45 B4: a word that is read and not taken in has the host down", "crates/journal/src/intake/outages.rs",
+        "is_some_and(|first| first.origin != Origin::Fencer)" =>
+        "is_some_and(|first| first.origin != Origin::Fencer && mark.settled.is_none())",
+        ["a_failure_behind_a_word_that_was_taken_back_is_sent_by"]
+    },
     old! { "45 B7: a release for a route is known on one controller alone", "crates/journal/src/register/decisions.rs",
         "(About::Release(mark), true) = (&decision.about, is_sealed)" =>
         "(About::Release(mark), true) = (&decision.about, is_sealed && now.0 == 0)",

@@ -28,7 +28,7 @@ pub(crate) use members::{AUDIT_AFTER, sentence as missed_sentence};
 pub use seen::Seen;
 pub use upkeep::{KEPT, bounded, missing, over};
 pub use view::{POLL, Part, View};
-pub use waiting::{Waited, Waiting};
+pub use waiting::{EVIDENCE_GRACE, Waited, Waiting};
 
 /// A poll takes about 30 ms. If one tool hangs, what the others read must still be fresh enough to act on.
 const POLL_LIMIT: Duration = Duration::from_millis(1500);

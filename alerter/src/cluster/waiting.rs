@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 use marks::sighting::Sighting;
 use marks::time::Timestamp;
 
+/// A sighting waits for the record of `fence_mark`: Pacemaker reports a fencing at once, and the record comes with a register or a
+/// journal that may be busy for some seconds.
+pub const EVIDENCE_GRACE: Duration = Duration::from_secs(10);
 /// A sighting that was not seen for so long is gone from its source.
 const GONE: Duration = Duration::from_secs(3600);
 
@@ -21,6 +24,8 @@ pub struct Waited {
     pub patience: Duration,
     first: Instant,
     last: Instant,
+    /// When its host was last a member meanwhile.
+    up: Option<Instant>,
 }
 
 impl Waited {
@@ -47,20 +52,28 @@ impl Waiting {
         self.all.get(key).map(|waited| waited.since)
     }
 
-    /// Has it wait. Says whether it was not known before.
+    /// Whether its host was a member long after that: it is of an outage before that life.
+    pub fn was_up(&self, key: &str) -> bool {
+        let up_since = |waited: &Waited| waited.up.is_some_and(|up| up - waited.first >= EVIDENCE_GRACE);
+        self.all.get(key).is_some_and(up_since)
+    }
+
+    /// Has it wait, and notes whether its host is a member. Says whether it was not known before.
     pub fn wait(
         &mut self,
         sighting: &Sighting,
         wall: Timestamp,
         (now, patience): (Instant, Duration),
+        is_up: bool,
     ) -> bool {
         self.all.retain(|_, waited| now.saturating_duration_since(waited.last) < GONE);
+        let up = is_up.then_some(now);
         if let Some(known) = self.all.get_mut(&sighting.key()) {
-            (known.last, known.patience) = (now, patience);
+            (known.last, known.patience, known.up) = (now, patience, up.or(known.up));
             return false;
         }
         let sighting = sighting.clone();
-        let waited = Waited { sighting, since: wall, patience, first: now, last: now };
+        let waited = Waited { sighting, since: wall, patience, first: now, last: now, up };
         self.all.insert(waited.sighting.key(), waited).is_none()
     }
 
@@ -92,12 +105,15 @@ mod tests {
         let patience = Duration::from_secs(20);
         let later = |seconds| now + Duration::from_secs(seconds);
         assert_eq!(waiting.waited(&seen.key(), now), Duration::ZERO);
-        assert!(waiting.wait(&seen, wall, (now, patience)));
-        assert!(!waiting.wait(&seen, wall - patience, (later(5), patience)), "it is known");
+        assert!(waiting.wait(&seen, wall, (now, patience), true));
+        assert!(!waiting.wait(&seen, wall - patience, (later(5), patience), true), "it is known");
+        assert!(!waiting.was_up(&seen.key()), "a host that was just fenced may still look so");
+        assert!(!waiting.wait(&seen, wall, (later(12), patience), true) && waiting.was_up(&seen.key()));
+        assert!(!waiting.wait(&seen, wall, (later(14), patience), false) && waiting.was_up(&seen.key()));
         assert_eq!(waiting.waited(&seen.key(), later(21)), Duration::from_secs(21));
         assert_eq!(waiting.all().map(Waited::until).collect::<Vec<_>>(), [wall + patience]);
         let other = Sighting { at: wall, ..seen.clone() };
-        waiting.wait(&other, wall, (later(4000), patience));
+        waiting.wait(&other, wall, (later(4000), patience), true);
         assert_eq!(waiting.all().count(), 1, "what is gone is forgotten");
         waiting.forget(&other.key());
         assert_eq!(waiting.all().count(), 0);

@@ -17,11 +17,8 @@ use pacemaker::cib::Cib;
 use super::coverage::{self, Coverage};
 use super::naming::{Clash, Names, Naming};
 use super::storage::Storage;
+use crate::cluster::EVIDENCE_GRACE;
 use crate::config::{Group, HostRules, IntakeRules};
-
-/// A sighting waits for the record of `fence_mark`: Pacemaker reports a fencing at once, and the record comes with a register or a
-/// journal that may be busy for some seconds.
-const EVIDENCE_GRACE: Duration = Duration::from_secs(10);
 
 /// How long a fencing waits for Pacemaker's word that its host was fenced: that comes when the whole operation has ended.
 const FENCED_GRACE: Duration = Duration::from_secs(20);
@@ -80,6 +77,8 @@ pub(super) struct Seen<'a> {
     pub(super) connections: &'a Connections,
     /// How long it has been known here, by the monotonic clock: no clock that is set makes anything wait.
     pub(super) waited: Duration,
+    /// Its host was a member long after this daemon found it.
+    pub(super) was_up: bool,
 }
 
 /// What becomes of a record.
@@ -110,7 +109,7 @@ impl Circumstances<'_> {
         let reach = self.reach_of(&fencing.node, appeared, known.is_uncounted);
         match outage::of_fencing(fencing, outages, reach) {
             Some(same) if self.may_be_of_a_later(known, same) => Judgement::Wait(FENCED_GRACE),
-            Some(same) if outage::is_over(same.outage, fencing.asked_at, reach) => {
+            Some(same) if outage::is_over(same, fencing.asked_at, reach) => {
                 self.mark_of_fencing(fencing, known.imported, Standing::Doubtful(Doubt::FencedAgain))
             }
             Some(same) => Judgement::Join(same.outage.mark, same.rule),
@@ -181,7 +180,7 @@ impl Circumstances<'_> {
         let appeared = seen.is_fresh.then(|| self.now - seen.waited);
         let reach = self.reach_of(&sighting.node, appeared, seen.is_uncounted);
         match outage::of_sighting(sighting, seen.connections, outages, reach) {
-            Some(same) if !outage::is_over(same.outage, sighting.at, reach) => {
+            Some(same) if !outage::is_over(same, sighting.at, reach) => {
                 Judgement::Join(same.outage.mark, same.rule)
             }
             over => self.judgement_of_uncovered(seen, over, outages),
@@ -274,7 +273,7 @@ impl Circumstances<'_> {
 
     fn mark_of_sighting(&self, seen: &Seen<'_>, doubt: Option<Doubt>) -> Judgement {
         let sighting = seen.sighting;
-        let late = !seen.is_fresh && self.may_be_back(&sighting.node, sighting.at);
+        let late = seen.was_up || !seen.is_fresh && self.may_be_back(&sighting.node, sighting.at);
         let standing = match (doubt, self.proof_by(sighting)) {
             (_, None) => Standing::Doubtful(Doubt::Unconfirmed),
             (Some(doubt), Some(_)) => Standing::Doubtful(doubt),
@@ -461,7 +460,7 @@ mod tests {
 
     /// One that this daemon saw appear.
     fn fresh<'a>(sighting: &'a Sighting, connections: &'a Connections, waited: Duration) -> Seen<'a> {
-        Seen { sighting, is_fresh: true, is_uncounted: false, connections, waited }
+        Seen { sighting, is_fresh: true, is_uncounted: false, connections, waited, was_up: false }
     }
 
     struct Scene {

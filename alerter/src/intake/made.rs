@@ -72,7 +72,8 @@ pub(super) fn deliveries_of(
     journal: &Journal,
     mark: &Mark,
 ) -> Done<Vec<NewDelivery>> {
-    let (earlier, cause) = (earlier(journal, mark)?, journal.cause_of(mark.id)?);
+    let (earlier, cause) =
+        (earlier(journal, mark)?, journal.first_fencing(mark.id)?.and_then(|first| first.cause));
     let beside = Beside { earlier: &earlier, cause: cause.as_deref() };
     let new = |route: &Route, required, link| NewDelivery {
         route: route.name.as_str().to_owned(),

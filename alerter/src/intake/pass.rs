@@ -102,6 +102,9 @@ impl<'a> Intake<'a> {
         if row.standing == Standing::Doubtful(Doubt::Unproven) {
             self.prove_from_kept(&row.node, row.id)?;
         }
+        if self.is_over(row, of) {
+            self.journal.note_return(row.id, self.around.now, self.around.now)?;
+        }
         if let Some(cib) = self.around.cib.filter(|cib| self.is_member_host(&row.node, cib)) {
             // The next record may belong to its next outage.
             self.return_of_member(&row.node, false, cib)?;
@@ -112,6 +115,16 @@ impl<'a> Intake<'a> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether a mark is of what was found, and its host is a member after the wait for that: it is back, whatever clock dates it.
+    fn is_over(&self, row: &MarkRow, of: Taken<'_>) -> bool {
+        let is_found = matches!(of, Taken::Sighting(first) if !self.saw_appear(first));
+        is_found && self.is_member(&row.node)
+    }
+
+    pub(super) fn is_member(&self, node: &HostName) -> bool {
+        self.around.cib.is_some_and(|cib| cib.membership(node) == Some(true))
     }
 
     /// Once after a start: what had to wait until the cluster's other nodes and their attributes are known. Marks get what

@@ -21,7 +21,7 @@ use super::judge::{self, Judgement};
 use super::ledger::{Left, Source};
 use super::made::has_ended;
 use super::pass::{Intake, before};
-use crate::cluster::View;
+use crate::cluster::{EVIDENCE_GRACE, View};
 use crate::lock::lock;
 
 /// Older marks get their proof from the history, which is read every ten seconds.
@@ -156,7 +156,8 @@ impl Intake<'_> {
             }
             Judgement::Wait(patience) => {
                 let now = self.moment();
-                if self.base.seen().waiting.wait(sighting, now.wall, (now.instant, patience)) {
+                let is_up = self.is_member(&sighting.node);
+                if self.base.seen().waiting.wait(sighting, now.wall, (now.instant, patience), is_up) {
                     self.compare_clocks(sighting);
                 }
                 self.leave(sighting, Left::Waits(patience))
@@ -201,17 +202,30 @@ impl Intake<'_> {
         let (key, now) = (sighting.key(), self.around.now);
         lock(self.accounts).ledger.meet(source_of(sighting), key.clone());
         let is_fresh = self.saw_appear(sighting);
-        let connections = self.connections(&sighting.node, &outages, is_fresh)?;
-        let (waited, first) = {
+        let (waited, first, was_up) = {
             let waiting = &self.base.seen().waiting;
-            (waiting.waited(&key, self.instant), waiting.first_seen(&key).unwrap_or(now))
+            let first = waiting.first_seen(&key).unwrap_or(now);
+            (waiting.waited(&key, self.instant), first, waiting.was_up(&key))
         };
+        let is_up = waited >= EVIDENCE_GRACE && self.is_member(&sighting.node);
+        let was_up = !is_fresh && (was_up || is_up);
+        let mut connections = self.connections(&sighting.node, &outages, is_fresh)?;
+        if was_up {
+            connections.leave_the_current();
+        }
         // What this daemon saw appear is no younger than that, whichever clock dates it. Else the time is kept: the bytes of its mark have
         // to be the same on every controller, and its id is so in any case.
         let at = if is_fresh && is_ahead(sighting.at, now) { first } else { sighting.at };
         let moved = &Sighting { at, ..sighting.clone() };
         let is_uncounted = operation.is_some_and(|id| self.is_uncounted(&outages, id));
-        let seen = judge::Seen { sighting: moved, is_fresh, is_uncounted, connections: &connections, waited };
+        let seen = judge::Seen {
+            sighting: moved,
+            is_fresh,
+            is_uncounted,
+            connections: &connections,
+            waited,
+            was_up,
+        };
         let mut judged = self.around.judgement_of_sighting(&seen, &outages);
         if let Judgement::Mark(row, _) = &mut judged {
             if let Some(alert) = self.alert_beside(sighting)?.filter(|_| !is_fresh) {
@@ -261,7 +275,7 @@ impl Intake<'_> {
 
     /// Whether it is of the time since this daemon's start: of an alert this controller's clock says so too. A controller that joins
     /// copies the history of others with their times.
-    fn saw_appear(&self, sighting: &Sighting) -> bool {
+    pub(super) fn saw_appear(&self, sighting: &Sighting) -> bool {
         let has_appeared = lock(self.accounts).ledger.saw_appear(source_of(sighting), sighting.key());
         match sighting.witness {
             Witness::Alert(_) => has_appeared || self.is_of_this_run(sighting.at),

@@ -100,6 +100,27 @@ fn what_is_held_is_not_released_by_what_lies_ahead_of_a_clock_that_is_behind() {
         let case = format!("{behind} s behind, dates its history: {dates_history}");
         assert_eq!(site.notified.len(), 2, "{case}: {:?}", second.standings("compute1"));
         assert!(!second.held("compute1").is_empty(), "{case}: everybody sees it");
+        second.meets_outage(&mut site, "compute1", "ctl3", 60);
+        assert_eq!(site.audit(), Vec::<String>::new(), "{case}: {:?}", second.standings("compute1"));
+    }
+}
+
+/// The same host fails once more while what was found waits: it is notified of that under an id of its own. The broken variant sends the
+/// old record, since its host is down.
+#[test]
+fn what_was_found_is_not_released_by_what_its_host_met_later() {
+    for (ahead, wait) in BEHIND.into_iter().flat_map(|by| [(-by, 12), (by, 12), (-by, 40), (by, 40)]) {
+        let (mut site, mut first) = begun_beside_a_clock_that_is_ahead(ahead);
+        site.dates_history = true;
+        site.die("compute1");
+        first.meets_fencing(&mut site, "compute1", 30);
+        first.meets_return(&mut site, "compute1", "ctl3", 10);
+        site.register.clear();
+        let mut second = moved(&mut site, first);
+        second.run(&mut site, wait);
+        second.meets_outage(&mut site, "compute1", "ctl3", 90);
+        let case = format!("{ahead} s ahead, {wait} s: {:?}", second.standings("compute1"));
+        assert_eq!(site.audit(), Vec::<String>::new(), "{case}");
     }
 }
 
@@ -192,6 +213,10 @@ fn between_two_runs_of_a_pause(happens: impl Fn(&mut Site)) {
         assert_eq!(site.notified, [], "set by {set} s");
         site.advance(100.0);
         second.run(&mut site, 30);
+        // What is over stays so.
+        second.meets_return(&mut site, "compute1", "ctl2", 60);
+        second.set_clock(&mut site, -1_800_000);
+        second.meets_outage(&mut site, "compute1", "ctl3", 60);
         assert_eq!(site.promise(&second, false), Vec::<String>::new(), "set by {set} s");
     }
 }

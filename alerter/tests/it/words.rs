@@ -306,6 +306,16 @@ fn a_failure_behind_a_word_that_was_taken_back_is_sent() {
     assert!(!story.complaints().is_empty());
 }
 
+/// The alerter moves before it has seen the failure. The broken variant reads the word and its end, and judges Pacemaker's alert before it
+/// has taken in that a person made the mark: it has the host down by then, and swallows what follows.
+#[test]
+fn a_failure_behind_a_word_that_was_taken_back_is_sent_by_the_next_alerter() {
+    for clocks in &CLOCKS[..3] {
+        let steps = [Step::Says, Step::Ends, Step::Fails { is_marked: true }, Step::Moves { to: 1 }];
+        assert_sound(&played(&steps, *clocks), &(steps, clocks));
+    }
+}
+
 /// What the engine does beside the requests: it polls, and finds everything in the register or not.
 fn poll(alerter: &Alerter, finds_all: bool) -> tokio::task::JoinHandle<()> {
     let shared = alerter.shared();

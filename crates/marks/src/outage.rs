@@ -175,6 +175,12 @@ impl Connections {
         others.map(|connection| connection.since).any(|since| seen + GRAIN < since && since < claimed)
     }
 
+    /// Leaves those that were there before the current one.
+    pub fn leave_the_current(&mut self) {
+        let current = self.current.take();
+        self.all.retain(|connection| Some(&connection.incarnation) != current.as_ref());
+    }
+
     /// Those made before the last one. The first monitor of a connection comes moments after its start.
     fn before_the_last(&self) -> Self {
         let latest = self.newest().map(|connection| connection.since);
@@ -258,15 +264,19 @@ fn takes_back(fencing: &Fencing, outage: &Outage, reach: Reach) -> bool {
 /// happened later, which is the host's first failure.
 fn is_void(outage: &Outage, at: Timestamp) -> bool {
     let ended = outage.settled.filter(|(how, _)| matches!(how, Settlement::Dismissed | Settlement::Expired));
-    !outage.is_proven && ended.is_some_and(|(_, ended)| ended < at)
+    !outage.is_proven && ended.is_some_and(|(_, ended)| ended <= at)
 }
 
 /// Whether a record comes so long after the last one of a settled outage that it is not expected any more: the host may
 /// have been back and be down again without a sign.
-pub fn is_over(outage: &Outage, at: Timestamp, reach: Reach) -> bool {
-    outage.settled.is_some()
-        && at.since(outage.newest) > reach.widest()
-        && !appeared_beside(outage, reach, reach.widest())
+///
+/// Nor is one expected that nobody saw appear, if a person's word alone made the mark and took it back: only clocks say which came first.
+pub fn is_over(Joined { outage, rule }: Joined<'_>, at: Timestamp, reach: Reach) -> bool {
+    let is_dismissed = matches!(outage.settled, Some((Settlement::Dismissed, _)));
+    let is_taken_back = is_dismissed && !outage.is_proven && rule != Rule::OwnMark;
+    let is_long_ago =
+        at.since(outage.newest) > reach.widest() && !appeared_beside(outage, reach, reach.widest());
+    outage.settled.is_some() && (is_long_ago || is_taken_back && reach.appeared.is_none() && !reach.alone)
 }
 
 /// A host that was fenced and has not been back since is still in its newest outage, however late, and whatever
@@ -895,12 +905,16 @@ mod tests {
     #[test]
     fn what_joins_an_outage_whose_mark_ended_long_ago_is_not_expected() {
         let settled = ended(Settlement::Acknowledged, 150, true, outage(100, Some(10)));
-        let is_over = |outage: &Outage, at| is_over(outage, second(at), REACH);
+        let over_by = |rule, outage: &Outage, at| is_over(Joined { outage, rule }, second(at), REACH);
+        let is_over = |outage: &Outage, at| over_by(Rule::SameConnection, outage, at);
         assert!(!is_over(&settled, 400) && is_over(&settled, 401));
         let near = Outage { newest: second(300), ..settled.clone() };
         assert!(!is_over(&near, 600), "each is near to the one before it");
         assert!(!is_over(&outage(100, Some(10)), 50_000), "it is not settled yet");
         assert!(!is_over(&settled, 10), "a late record");
+        let taken_back = ended(Settlement::Dismissed, 150, false, outage(100, Some(10)));
+        assert!(is_over(&taken_back, 149), "only clocks say which came first");
+        assert!(!over_by(Rule::OwnMark, &taken_back, 149), "it made the mark");
     }
 
     /// B8: only clocks decide there. The broken variant has a cluster.

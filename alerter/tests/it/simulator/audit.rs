@@ -261,7 +261,7 @@ impl Audit {
         let counts = |row: &&MarkRow| {
             let host = world.index_of[&row.node];
             let ends = [
-                rules.rules.window.map(|window| row.failure_time + window),
+                rules.rules.window.map(|window| row.failure_time + window - self.slack),
                 row.return_known_at.map(|at| at + rules.rules.healthy_delay),
                 row.settled.filter(|(how, _)| *how != Settlement::Acknowledged).map(|(_, at)| at),
             ];
@@ -277,12 +277,13 @@ impl Audit {
         let no_words = Vec::new();
         let words = held.map_or(&no_words, |held| &held.words);
         let (id, node) = (row.id, &row.node);
-        let expected = self.in_force(world, daemon, row);
+        let (expected, part) = (self.in_force(world, daemon, row), self.awaits_part(world, daemon, row));
         let others: Vec<&str> = words
             .iter()
             .map(String::as_str)
             .filter(|word| !matches!(*word, "storm" | "max-in-flight"))
             .filter(|word| !is_perhaps_ordered(world, world.index_of[node], word))
+            .filter(|word| *word != "part-missing" || !part.is_some_and(|until| self.is_about(until, world)))
             .collect();
         let (others, expected) = (self.sure(others), self.sure(expected));
         if others != expected {
@@ -322,6 +323,11 @@ impl Audit {
         let is_own = row.made_by == daemon.shared.base.controller;
         let met = self.met.get(&row.id).copied().filter(|_| is_own).unwrap_or_default();
         world.lacking.map(|since| since.max(daemon.began).max(met) + PART)
+    }
+
+    /// Whether it is that time by a clock that is set a little.
+    fn is_about(&self, time: u64, world: &World) -> bool {
+        !self.slack.is_zero() && world.clock.now.abs_diff(time) <= millis(UNSURE)
     }
 
     /// C10, D12. Nobody of whom nobody was notified is down and fenced without a record, whatever is lost or hangs.
@@ -388,7 +394,10 @@ impl Audit {
     fn check_return(&mut self, world: &World, row: &MarkRow) {
         let host = &world.hosts[world.index_of[&row.node]];
         let since = world.clock.now - host.changed;
-        if host.is_up && row.returned_at.is_none() && since > RETURN_LIMIT && !self.loses_controllers {
+        // What was found and fits no outage by wrong clocks asks, and may be of one from which its host is back for long.
+        let asks = row.standing.doubt().is_some() && self.slack > SKEWED;
+        let may_be_late = self.loses_controllers || world.was_jammed() || asks;
+        if host.is_up && row.returned_at.is_none() && since > RETURN_LIMIT && !may_be_late {
             let node = &row.node;
             self.wrong(world, format!("{node} has been back for {since} ms, and its mark does not know it"));
         }
@@ -409,7 +418,10 @@ impl Audit {
             ("skip", world.hosts[host].is_skipped),
             ("maintenance", is_ordered(world, host, true)),
             ("pause", is_ordered(world, host, false)),
-            ("part-missing", part.is_some_and(|until| world.clock.now < until)),
+            (
+                "part-missing",
+                part.is_some_and(|until| world.clock.now < until && !self.is_about(until, world)),
+            ),
             ("confirm", group.confirm.is_some() && daemon.probed.get(&row.id) != Some(&Found::Down)),
             ("delay", now < row.failure_time + group.rules.deliver_after),
             ("returning", back.is_some_and(|healthy| now < healthy)),
@@ -666,7 +678,10 @@ impl Audit {
             Some(own) => *own == rank,
             None => row.node == *host && near(row) && is_notified(world, row.id),
         };
-        let rows: Vec<MarkRow> = self.rows.values().filter(is_own).cloned().collect();
+        let mut rows: Vec<MarkRow> = self.rows.values().filter(is_own).cloned().collect();
+        if rows.len() > 1 {
+            rows.retain(|row| !world.forged.contains(&row.id));
+        }
         let own: Vec<&MarkRow> = rows.iter().collect();
         let is_over = |id: &MarkId| {
             let is_cancelled = self.cancelled.iter().any(|(mark, _)| mark == id);
@@ -690,7 +705,7 @@ impl Audit {
                 let mut others = several.iter().filter(|row| !is_notified(world, row.id));
                 // A route's terms may end what an operator has released.
                 let is_ended = |row: &MarkRow| match row.settled {
-                    Some((Settlement::Cancelled, _)) => is_said(row),
+                    Some((Settlement::Cancelled, _)) => is_said(row) || self.slack > SKEWED,
                     _ => world.dismissed.contains(&row.id),
                 };
                 let are_ended = others.all(|row| is_ended(row));

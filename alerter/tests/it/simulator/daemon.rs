@@ -128,6 +128,8 @@ pub(super) struct Daemon {
     pub(super) began: u64,
     /// Since when nothing could be written, in the same.
     pub(super) trouble: Option<u64>,
+    /// The work of the last pass is still to be done.
+    wants_poll: bool,
     /// Begun in the journal, not sent, and to be taken back.
     unsent: Vec<DueDelivery>,
 }
@@ -170,6 +172,7 @@ impl Daemon {
             history_read: usize::MAX,
             began: world.clock.now,
             trouble: None,
+            wants_poll: false,
             unsent: Vec::new(),
         };
         daemon.poll_soon(world.clock.now);
@@ -185,6 +188,7 @@ impl Daemon {
     pub(super) fn cannot_write(&mut self, now: u64) {
         self.trouble.get_or_insert(now);
         self.polls.insert(now + 1_000);
+        self.wants_poll = true;
     }
 
     /// Whether its monitor fails for want of a disk: the daemon's own rule, by a clock that cannot be moved.
@@ -231,7 +235,7 @@ impl Daemon {
         let before = self.polls.len();
         self.polls.retain(|at| *at > now);
         self.wakes.retain(|at| *at > now);
-        self.polls.len() < before
+        std::mem::take(&mut self.wants_poll) || self.polls.len() < before
     }
 
     /// As the engine does where the clock was set.

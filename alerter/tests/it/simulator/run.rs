@@ -517,6 +517,7 @@ impl Run {
         let Some(daemon) = &mut self.daemon else { return };
         for mark in let_go {
             daemon.journal.release_held(mark, false, ("I checked", "alice"), now).unwrap();
+            self.world.released.insert(mark);
         }
         self.poll_soon();
     }

@@ -434,7 +434,9 @@ impl World {
     }
 
     pub(super) fn heal(&mut self) {
-        self.lacking = None;
+        if self.lacking.take().is_none() {
+            return;
+        }
         self.missing.clear();
         self.orders.iter_mut().for_each(|order| order.is_missing = false);
     }

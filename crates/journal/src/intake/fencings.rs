@@ -104,13 +104,12 @@ impl Journal {
         self.fencings_where("EXISTS (SELECT 1 FROM folded WHERE fencing = f.id AND mark = ?1 AND digest = fold_digest(fencing, mark))", Some(mark))
     }
 
-    /// What the host's health check said, by the fencing that a mark has its id from.
+    /// The fencing that a mark has its id from.
     ///
     /// # Errors
     /// As any read.
-    pub fn cause_of(&self, mark: MarkId) -> Done<Option<String>> {
-        let first = self.fencings_where("f.id = ?1", Some(mark))?.sound.pop();
-        Ok(first.and_then(|fencing| fencing.cause))
+    pub fn first_fencing(&self, mark: MarkId) -> Done<Option<Fencing>> {
+        Ok(self.fencings_where("f.id = ?1", Some(mark))?.sound.pop())
     }
 
     fn fencings_where(&self, condition: &str, mark: Option<MarkId>) -> Done<Rows<Fencing>> {

@@ -169,12 +169,12 @@ impl Journal {
         self.note_back(mark, (at, now), now)
     }
 
-    /// The same for what another alerter has seen: it was known by its clock.
+    /// The same for what another alerter has seen: it was known by its clock, where that does not lie ahead.
     ///
     /// # Errors
     /// As any write.
     pub fn returned_elsewhere(&mut self, back: &Returned, now: Timestamp) -> Done<bool> {
-        self.note_back(back.mark, (back.at, back.at), now)
+        self.note_back(back.mark, (back.at, back.at.min(now)), now)
     }
 
     fn note_back(&mut self, mark: MarkId, (at, known): (Timestamp, Timestamp), now: Timestamp) -> Done<bool> {

@@ -3,7 +3,6 @@
 use crate::{Done, Journal};
 use marks::fencing::{Fencing, Incarnation, Origin};
 use marks::host::HostName;
-use marks::id::MarkId;
 use marks::mark::{MarkRow, Proof, Settlement, Standing};
 use marks::outage::Outage;
 use marks::sighting::{Sighting, Witness};
@@ -53,7 +52,7 @@ impl Journal {
             !seen.by_human && seen.witness != Witness::NodeFenced && seen.at >= mark.failure_time
         };
         let is_dismissed = matches!(mark.settled, Some((Settlement::Dismissed, _)));
-        let is_taken_back = is_dismissed && is_of_a_word(mark, fencings, sightings);
+        let is_taken_back = is_dismissed && self.is_of_a_word(mark, sightings)?;
         if (mark.standing.doubt().is_none() && !is_taken_back) || sightings.iter().any(is_proof) {
             return Ok(true);
         }
@@ -65,12 +64,12 @@ impl Journal {
         }
         Ok(false)
     }
-}
 
-/// Whether a person's word alone made the mark or let it go: a word by hand, a report, a confirmation, a release.
-fn is_of_a_word(mark: &MarkRow, fencings: &[Fencing], sightings: &[Sighting]) -> bool {
-    let own = fencings.iter().find(|fencing| MarkId::from(fencing.id) == mark.id);
-    let was_said = own.is_some_and(|fencing| fencing.origin != Origin::Fencer);
-    let was_confirmed = sightings.iter().any(|seen| seen.mark_id() == mark.id && seen.by_human);
-    was_said || was_confirmed || mark.standing == Standing::Proven(Proof::Operator)
+    /// Whether a person's word alone made the mark or let it go: a word by hand, a report, a confirmation, a release. What says so may have
+    /// been read, and not taken in yet.
+    fn is_of_a_word(&self, mark: &MarkRow, sightings: &[Sighting]) -> Done<bool> {
+        let was_said = self.first_fencing(mark.id)?.is_some_and(|first| first.origin != Origin::Fencer);
+        let was_confirmed = sightings.iter().any(|seen| seen.mark_id() == mark.id && seen.by_human);
+        Ok(was_said || was_confirmed || mark.standing == Standing::Proven(Proof::Operator))
+    }
 }

@@ -20,12 +20,14 @@ pub(crate) const OVERTAKEN: &str = "the host failed again before the route was n
 /// An ended delivery, or a damaged row that an operator ended.
 const OVER: &str = "d.state IN ('acknowledged', 'dismissed', 'cancelled')";
 
-/// Whether the route `route` took a later mark of the host of mark `m`, and took it no earlier: an endpoint keeps what it got last.
+/// Whether the route `route` took a later mark of the host of mark `m`, and took it no earlier: an endpoint keeps what it got last. One
+/// from which the host was back before is no later one, whatever clock says so.
 fn overtaken(route: &str) -> String {
     let [by_itself, elsewhere] = TAKEN;
     format!(
         "EXISTS (SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id AND e.route = {route} AND e.state = 'acknowledged'
            AND e.last_kind IN ('{by_itself}', '{elsewhere}') WHERE {LATER}
+           AND (n.return_known_at IS NULL OR n.return_known_at >= coalesce(m.return_known_at, 0))
            AND e.ended_at >= coalesce((SELECT b.ended_at FROM delivery b WHERE b.mark = m.id AND b.route = {route}), e.ended_at))"
     )
 }
@@ -198,6 +200,7 @@ mod tests {
 
     use marks::host::HostName;
     use marks::id::MarkId;
+    use marks::register::Returned;
     use marks::returning::Failure;
     use marks::terms::Terms;
 
@@ -316,6 +319,23 @@ mod tests {
             assert!(journal.finish_attempt(mark, "recovery", &acknowledged(), at).unwrap());
         }
         assert_eq!(owed(&journal), [first]);
+    }
+
+    /// Another alerter sent the outage before by a clock that is years ahead. The broken variant takes that for the later one, and the host
+    /// stays down.
+    #[test]
+    fn a_return_is_owed_though_another_clock_dates_the_outage_before_later() {
+        let (_home, mut journal) = Home::alerter();
+        let ahead = NOW + Duration::from_secs(10 * 365 * 86_400);
+        for (at, back, now) in [(ahead, ahead, NOW), (NOW, LATER, LATER)] {
+            let mark = marked(&mut journal, "compute1", at);
+            journal.begin_attempt(mark, "recovery").unwrap();
+            assert!(journal.finish_attempt(mark, "recovery", &acknowledged(), at).unwrap());
+            let back = Returned { mark, at: back, by: "ctl2".into() };
+            assert!(journal.returned_elsewhere(&back, now).unwrap());
+            assert_eq!(owed(&journal), [mark]);
+            add_return(&mut journal, mark);
+        }
     }
 
     /// Issue 22, 7: an empty answer, or a refusal, may come from a service that did its work. The broken variant arrived

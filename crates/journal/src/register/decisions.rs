@@ -214,7 +214,9 @@ impl Journal {
         let sql = format!(
             "SELECT {COLUMNS} FROM decision p WHERE p.here > ?1 AND NOT EXISTS (SELECT 1 FROM ending e WHERE e.decision = p.id)"
         );
-        let mut all = self.rows(&sql, [now.0.saturating_sub(set)], decode_kept)?.sound;
+        // What was over by the time before stays so.
+        let since = now.0.min(now.0.saturating_sub(set));
+        let mut all = self.rows(&sql, [since], decode_kept)?.sound;
         all.retain_mut(|kept| kept.moves(set, now));
         Ok(all)
     }

@@ -111,7 +111,7 @@ impl Outage {
 /// The mark that takes a fencing in, from its host's outages, oldest first; `None` if it makes one of its own.
 pub fn taken_in(fencing: &Fencing, outages: &[Outage], reach: Reach) -> Option<(MarkId, Rule)> {
     let joined = of_fencing(fencing, outages, reach)?;
-    (!is_over(joined.outage, fencing.asked_at, reach)).then_some((joined.outage.mark, joined.rule))
+    (!is_over(joined, fencing.asked_at, reach)).then_some((joined.outage.mark, joined.rule))
 }
 
 /// Whether another alerter made a mark of the same outage, as far as clocks show: the same connection of the same host, at about the same
