@@ -41,11 +41,8 @@ fn a_cause_is_one_problem_and_each_host_has_two_lines() {
     for (at, host) in HOSTS[..6].iter().enumerate() {
         site.hosts.get_mut(host).unwrap().complaint = Some(switch[at / 2]);
     }
-    for (host, seconds) in
-        [("compute7", "/a has not answered for 40 s"), ("compute8", "/a has not answered for 41 s")]
-    {
-        site.hosts.get_mut(host).unwrap().complaint = Some(seconds);
-    }
+    site.hosts.get_mut("compute7").unwrap().complaint = Some("/a has not answered for 40 s");
+    site.hosts.get_mut("compute8").unwrap().complaint = Some("/a has not answered for 41 s");
     alerter.run(&mut site, 60);
     let found: Vec<String> = problems(&alerter, &site).into_iter().map(|one| one.what).collect();
     assert_eq!(
