@@ -64,8 +64,7 @@ fn a_cause_is_one_problem_and_each_host_has_two_lines() {
     let mut alerter = Alerter::start(&site, "ctl1");
     alerter.run(&mut site, 10);
     assert_eq!(lines(&alerter), begun, "another daemon");
-    let gone = site.hosts.get_mut("compute1").unwrap();
-    (gone.member, gone.complaint) = (Some(false), None);
+    site.hosts.get_mut("compute1").unwrap().member = Some(false);
     site.hosts.get_mut("compute2").unwrap().complaint = None;
     alerter.run(&mut site, 10);
     let ended = lines(&alerter).split_off(8);
