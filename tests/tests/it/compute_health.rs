@@ -54,7 +54,7 @@ static int show(const char *path) {
 }
 int main(int count, char **words) {
     if (!strcmp(words[1], "--history")) return strcmp(words[3], "--verbose") || show(ROOM "/history");
-    if (!strcmp(words[3], "-Q")) return show(ROOM "/word") || show(ROOM "/others");
+    if (!strcmp(words[3], "-Q")) return fopen(ROOM "/asked", "wx"), show(ROOM "/word") || show(ROOM "/others");
     FILE *file = fopen(ROOM "/word", "w");
     if (!strcmp(words[3], "-U")) fputs("x", fopen(ROOM "/said", "a")), fprintf(file, "name=\"host-health\" host=\"compute1\" value=\"%s\"\n", words[4]);
     return fclose(file);
@@ -208,10 +208,9 @@ fn ocf_tester_is_content_with_it() {
     let good = judge("/tmp");
     assert!(good.status.success(), "{}", String::from_utf8_lossy(&good.stdout));
     assert!(!judge("no-path").status.success());
-    let strict = source("tests/data/ocf-1.1-strict.rng");
+    let strict = source("tests/data/ocf-1.1-strict.rng").display().to_string();
     host.run(&format!(
-        "disk/bin/compute-health meta-data | xmllint --noout --nowarning --relaxng {} -",
-        strict.display()
+        "disk/bin/compute-health meta-data | xmllint --noout --nowarning --relaxng {strict} -"
     ));
 }
 
@@ -221,6 +220,9 @@ fn a_host_that_fails_alone_may_be_fenced() {
     host.write("others", &WELL.replace("ok", "directory /var/lib/nova/instances"));
     host.run("mount -o remount,ro disk");
     host.until(DEGRADED, "2 of 2 hosts fail the same check: a common cause; none is fenced");
+    // It has waited for their words.
+    let times = ["word", "asked"].map(|name| fs::metadata(host.path(name)).unwrap().modified().unwrap());
+    assert!(times[1] >= times[0] + Duration::from_secs(4), "{times:?}");
     host.run("rm others; mkfifo others");
     host.until(DEGRADED, "what the other hosts say is not known");
     host.run("rm others");
