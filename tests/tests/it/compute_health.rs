@@ -218,7 +218,8 @@ fn ocf_tester_is_content_with_it() {
 fn a_host_that_fails_alone_may_be_fenced() {
     let host = Host::started(&[]);
     host.write("others", &WELL.replace("ok", "directory /var/lib/nova/instances"));
-    host.run("mount -o remount,ro disk");
+    // A look may just be writing.
+    host.run("until mount -o remount,ro disk; do sleep 0.1; done");
     host.until(DEGRADED, "2 of 2 hosts fail the same check: a common cause; none is fenced");
     // It has waited for their words.
     let times = ["word", "asked"].map(|name| fs::metadata(host.path(name)).unwrap().modified().unwrap());
@@ -245,7 +246,7 @@ fn a_host_that_fails_alone_may_be_fenced() {
     host.until(0, "");
     // Fenced and back, it fails from the beginning: nothing new.
     host.write("history", "<status code=\"0\"/>");
-    host.run("mount -o remount,ro disk");
+    host.run("until mount -o remount,ro disk; do sleep 0.1; done");
     host.until(1, "Read-only");
     assert_eq!((host.call("stop").0, host.call("monitor").0, host.call("start").0), (0, 7, 0));
     host.until(DEGRADED, "it did when the checker began; none is fenced");
