@@ -46,14 +46,18 @@ same() {
     done
 }
 
-# No path of this machine is in a program that was built for a package.
-no_paths() {
+# Of programs that were built for a package: no path of this machine is in them, and the agent of compute hosts loads no library, which
+# no memory would hold.
+as_built() {
     [ -z "${NHA_BUILT:-}" ] || return 0
     room=$(mktemp -d)
     for deb in "$packages"/*.deb; do dpkg-deb -x "$deb" "$room"; done
     found=$(grep -rlaF -e "$PWD/" -e "${CARGO_HOME:-$HOME/.cargo}" -e "$target/" "$room" || :)
+    loads=$(readelf -d "$room/usr/lib/ocf/resource.d/openstack/compute-health" | grep NEEDED || :)
+    loads="$loads$(rpm -qp --requires "$packages"/*-compute-health-*64.rpm | grep '^lib' || :)"
     rm -rf "$room"
     [ -z "$found" ] || fail "paths of this machine are in: $found"
+    [ -z "$loads" ] || fail "compute-health loads $loads"
 }
 
 lint() {
@@ -149,7 +153,7 @@ build() {
     rm -rf "$packages"
     packaging/package.sh deb >"$target/package/deb.log" 2>&1 || fail "make deb: $target/package/deb.log"
     packaging/package.sh rpm >"$target/package/rpm.log" 2>&1 || fail "make rpm: $target/package/rpm.log"
-    no_paths
+    as_built
 }
 
 twice() {

@@ -91,10 +91,14 @@ impl Job {
             Ok(Some(ended)) if ended.success() => Some(self.text().ok()),
             _ => {
                 let _it_may_hang_and_nobody_waits = self.child.kill();
-                let _or_has_ended = self.child.try_wait();
                 Some(None)
             }
         }
+    }
+
+    /// Whether it has not ended yet; asked until then, so that nothing is left of it.
+    pub(crate) fn is_there(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
     }
 
     fn text(&mut self) -> io::Result<String> {
@@ -180,7 +184,12 @@ fn libraries(path: &Path) -> io::Result<Vec<PathBuf>> {
     }
     let text = String::from_utf8_lossy(&said.stdout);
     let words = text.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
-    Ok(words.map(PathBuf::from).collect())
+    let mut all: Vec<PathBuf> = words.map(PathBuf::from).collect();
+    // Before glibc 2.34 it looks up accounts, and no program names it.
+    let accounts =
+        all.iter().map(|file| file.with_file_name("libnss_files.so.2")).find(|file| file.is_file());
+    all.extend(accounts);
+    Ok(all)
 }
 
 fn copy(file: &Path) -> io::Result<()> {

@@ -88,6 +88,8 @@ struct Watcher {
     tools: Tools,
     checks: Vec<Check>,
     task: Option<(Task, Job)>,
+    /// Programs that nobody waits for any more.
+    late: Vec<Job>,
     /// The word that is published, since when, and when it was said last.
     word: (String, Instant, Instant),
     verdict: Option<Verdict>,
@@ -109,8 +111,17 @@ pub(crate) fn run() -> io::Result<()> {
     let (tools, now) = (Tools::hold(), Instant::now());
     let checks = settings.targets.iter().cloned().map(Check::new).collect();
     let word = (String::new(), now, now);
-    let mut watcher =
-        Watcher { settings, tools, checks, task: None, word, verdict: None, due: (now, now), last: now };
+    let mut watcher = Watcher {
+        settings,
+        tools,
+        checks,
+        task: None,
+        late: Vec::new(),
+        word,
+        verdict: None,
+        due: (now, now),
+        last: now,
+    };
     loop {
         watcher.step(Instant::now());
         let mut wanted = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
@@ -130,6 +141,7 @@ impl Watcher {
         }
         self.last = now;
         self.checks.iter_mut().for_each(Check::end);
+        self.late.retain_mut(Job::is_there);
         if now >= self.due.0 {
             self.due.0 = now + self.settings.interval;
             self.checks.iter_mut().for_each(|check| check.begin(&self.settings.host, now));
@@ -157,7 +169,10 @@ impl Watcher {
         if let Some((task, mut job)) = self.task.take() {
             match job.end() {
                 None => self.task = Some((task, job)),
-                Some(printed) => self.take(task, printed, now),
+                Some(printed) => {
+                    self.late.push(job);
+                    self.take(task, printed, now);
+                }
             }
         }
         let suspect = self.checks.iter().find(|check| check.is_suspect(now));

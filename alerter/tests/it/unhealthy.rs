@@ -41,11 +41,8 @@ fn a_cause_is_one_problem_and_each_host_has_two_lines() {
     for (at, host) in HOSTS[..6].iter().enumerate() {
         site.hosts.get_mut(host).unwrap().complaint = Some(switch[at / 2]);
     }
-    for (host, seconds) in
-        [("compute7", "/a has not answered for 40 s"), ("compute8", "/a has not answered for 41 s")]
-    {
-        site.hosts.get_mut(host).unwrap().complaint = Some(seconds);
-    }
+    site.hosts.get_mut("compute7").unwrap().complaint = Some("/a has not answered for 40 s");
+    site.hosts.get_mut("compute8").unwrap().complaint = Some("/a has not answered for 41 s");
     alerter.run(&mut site, 60);
     let found: Vec<String> = problems(&alerter, &site).into_iter().map(|one| one.what).collect();
     assert_eq!(
@@ -67,8 +64,7 @@ fn a_cause_is_one_problem_and_each_host_has_two_lines() {
     let mut alerter = Alerter::start(&site, "ctl1");
     alerter.run(&mut site, 10);
     assert_eq!(lines(&alerter), begun, "another daemon");
-    let gone = site.hosts.get_mut("compute1").unwrap();
-    (gone.member, gone.complaint) = (Some(false), None);
+    site.hosts.get_mut("compute1").unwrap().member = Some(false);
     site.hosts.get_mut("compute2").unwrap().complaint = None;
     alerter.run(&mut site, 10);
     let ended = lines(&alerter).split_off(8);
