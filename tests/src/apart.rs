@@ -2,16 +2,18 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
+
+use crate::process::Bound;
 
 /// A mount namespace that ends with this value, and with the process that has it.
 pub struct Apart {
     /// The names of its namespaces.
     kinds: &'static [&'static str],
     /// It ends by itself at the end of its input, which only we have.
-    keeper: Child,
+    keeper: Bound,
 }
 
 impl Apart {
@@ -42,7 +44,7 @@ impl Apart {
         command.args(options).args(["--propagation", "private", "--", "sh", "-ec", &whole, "sh"]).args(paths);
         let mut keeper = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("unshare")?;
         let mut said = BufReader::new(keeper.stdout.take().context("no pipe from the keeper of mounts")?);
-        let (apart, mut line) = (Self { kinds, keeper }, String::new());
+        let (apart, mut line) = (Self { kinds, keeper: Bound(keeper) }, String::new());
         said.read_line(&mut line)?;
         ensure!(line == "ready\n", "private mounts cannot be made here");
         Ok(apart)
@@ -78,12 +80,5 @@ impl Apart {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).arg(program);
         command
-    }
-}
-
-impl Drop for Apart {
-    fn drop(&mut self) {
-        let _already_gone = self.keeper.kill();
-        let _reaped = self.keeper.wait();
     }
 }

@@ -17,7 +17,7 @@ use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
 use crate::apart::Apart;
-use crate::process;
+use crate::process::{self, Bound};
 use crate::programs::Site;
 use crate::receiver::Receiver;
 
@@ -77,7 +77,7 @@ pub struct Cost {
 pub struct Based {
     directory: TempDir,
     /// corosync, Pacemaker's CIB manager and its attribute manager.
-    daemons: Vec<Child>,
+    daemons: Vec<Bound>,
     site: Site,
     receiver: Receiver,
 }
@@ -141,7 +141,7 @@ impl Based {
     /// The process of Pacemaker's daemon.
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.daemons.get(1).map_or(0, Child::id)
+        self.daemons.get(1).map_or(0, |daemon| daemon.id())
     }
 
     /// Merges elements into the status.
@@ -265,7 +265,7 @@ impl Based {
     fn begin(&mut self, program: &str, arguments: &[&str]) -> anyhow::Result<()> {
         let mut command = self.apart()?.command(Path::new(program));
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        self.daemons.push(command.spawn().context(program.to_owned())?);
+        self.daemons.push(Bound(command.spawn().context(program.to_owned())?));
         Ok(())
     }
 
@@ -290,10 +290,7 @@ fn spent(pid: u32) -> anyhow::Result<Duration> {
 
 impl Drop for Based {
     fn drop(&mut self) {
-        for daemon in self.daemons.iter_mut().rev() {
-            let _already_gone = daemon.kill();
-            let _reaped = daemon.wait();
-        }
+        while self.daemons.pop().is_some() {}
     }
 }
 

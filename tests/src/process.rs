@@ -1,6 +1,8 @@
 //! A test program's words, and the kernel's figures of a running process.
 
 use std::fs;
+use std::ops::{Deref, DerefMut};
+use std::process::Child;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -9,6 +11,30 @@ use anyhow::{Context as _, bail};
 #[must_use]
 pub fn words() -> Vec<String> {
     std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// A process that is killed with this value.
+#[derive(Debug)]
+pub struct Bound(pub Child);
+
+impl Deref for Bound {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Bound {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        let (_already_gone, _reaped) = (self.0.kill(), self.0.wait());
+    }
 }
 
 /// Resident memory of a process now and at its peak, in MiB.

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::apart::Apart;
+use crate::process::Bound;
 
 /// What `status --ocf` exits with while the daemon answers.
 const RUNNING: i32 = 0;
@@ -48,7 +49,7 @@ pub struct Site {
     directory: PathBuf,
     /// Ends with the site.
     _own: TempDir,
-    daemon: Option<Child>,
+    daemon: Option<Bound>,
     environment: Vec<(OsString, OsString)>,
     apart: Option<Apart>,
 }
@@ -141,7 +142,7 @@ impl Site {
         command.arg("run").arg("--config").arg(self.config()).envs(self.environment.iter().cloned());
         let daemon = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let pid = daemon.id();
-        self.daemon = Some(daemon);
+        self.daemon = Some(Bound(daemon));
         Ok(pid)
     }
 
@@ -228,9 +229,6 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        if let Some(mut daemon) = self.daemon.take() {
-            let _already_gone = daemon.kill();
-            let _reaped = daemon.wait();
-        }
+        drop(self.daemon.take());
     }
 }

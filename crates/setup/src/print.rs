@@ -84,7 +84,7 @@ fn owned<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
 }
 
 /// The interval and time limit of the health monitor, in seconds.
-const HEALTH_MONITOR: (u32, u32) = (10, 20);
+const HEALTH_MONITOR: (u32, u32) = (2, 20);
 
 /// The monitors of a resource.
 fn monitors<'a>(cluster: &'a Cluster, resource: &str) -> impl Iterator<Item = &'a Operation> {

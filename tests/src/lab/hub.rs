@@ -12,10 +12,11 @@ use anyhow::{Context, ensure};
 use nix::sched::{CloneFlags, setns};
 
 use super::plan::{HUB_ADDRESS, HUB_MAC, NodePlan};
+use crate::process::Bound;
 
 pub(super) struct Hub {
     /// A `cat` that holds the namespace, and ends when the pipe from this process closes.
-    holder: Child,
+    holder: Bound,
     namespace: Arc<File>,
 }
 
@@ -29,7 +30,7 @@ impl Hub {
             .context("starting the hub")?;
         wait_for_echo(&mut holder).context("the hub's namespace cannot be made")?;
         let namespace = Arc::new(File::open(format!("/proc/{}/ns/net", holder.id()))?);
-        let hub = Self { holder, namespace };
+        let hub = Self { holder: Bound(holder), namespace };
         hub.ip(&["link", "set", "lo", "up"])?;
         // A bridge without an address of its own takes that of a port: with each cable, everybody's ARP cache would be wrong.
         hub.ip(&["link", "add", "name", "br0", "address", HUB_MAC, "type", "bridge"])?;
@@ -78,13 +79,6 @@ impl Hub {
         let complaint = String::from_utf8_lossy(&said.stderr);
         ensure!(said.status.success(), "ip {}: {}", arguments.join(" "), complaint.trim());
         Ok(())
-    }
-}
-
-impl Drop for Hub {
-    fn drop(&mut self) {
-        let _ = self.holder.kill();
-        let _ = self.holder.wait();
     }
 }
 

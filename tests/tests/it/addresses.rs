@@ -4,9 +4,10 @@
 use std::fs::{self};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use tests::installed;
+use tests::process::Bound;
 use tests::programs::{Site, built};
 use tests::receiver::{Answer, Receiver};
 use tests::trials::Group;
@@ -30,22 +31,11 @@ pub(crate) fn group() -> Group {
 }
 
 /// A daemon that another program starts where it shall run.
-struct Apart(Child);
-
-impl Apart {
-    fn start(site: &Site, mut place: Command) -> Self {
-        place.arg(built("nova-host-alerter").unwrap()).arg("run").arg("--config").arg(site.config());
-        let apart = Self(place.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-        until("it answers", || site.alerter(&["status", "--ocf"]).unwrap().status.success());
-        apart
-    }
-}
-
-impl Drop for Apart {
-    fn drop(&mut self) {
-        let _already_gone = self.0.kill();
-        let _reaped = self.0.wait();
-    }
+fn start(site: &Site, mut place: Command) -> Bound {
+    place.arg(built("nova-host-alerter").unwrap()).arg("run").arg("--config").arg(site.config());
+    let apart = Bound(place.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    until("it answers", || site.alerter(&["status", "--ocf"]).unwrap().status.success());
+    apart
 }
 
 fn with_hosts(directory: &Path, hosts: &Path) -> Command {
@@ -76,7 +66,7 @@ fn a_name_without_an_address_is_asked_again_and_a_new_address_is_used() {
     let name = |text: &str| fs::write(&hosts, format!("127.0.0.1 localhost\n{text}\n")).unwrap();
 
     name("");
-    let _daemon = Apart::start(&site, with_hosts(site.directory(), &hosts));
+    let _daemon = start(&site, with_hosts(site.directory(), &hosts));
     site.fence("compute1").unwrap();
     until("the name has no address", || delivery(&site, "compute1")["last"]["kind"] == "dns");
     name(&format!("{} {NAME}", old.address().ip()));

@@ -12,6 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use tests::lab::wait;
+use tests::process::Bound;
 use tests::programs::{Site, built};
 use tests::receiver::{Answer, Receiver};
 use tests::trials::Group;
@@ -26,7 +27,7 @@ pub(crate) fn group() -> Group {
 
 /// A daemon whose stderr is read.
 struct Daemon {
-    child: Child,
+    child: Bound,
     lines: Arc<Mutex<Vec<String>>>,
 }
 
@@ -43,7 +44,7 @@ impl Daemon {
                 .map_while(Result::ok)
                 .for_each(|line| kept.lock().unwrap().push(line));
         });
-        let daemon = Self { child, lines };
+        let daemon = Self { child: Bound(child), lines };
         wait::until("the daemon answers", LIMIT, || Ok(site.answers()?.then_some(()))).unwrap();
         daemon
     }
@@ -63,13 +64,6 @@ impl Daemon {
         self.child.wait().unwrap();
         self.says("has stopped");
         self.lines()
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _already_gone = self.child.kill();
-        let _reaped = self.child.wait();
     }
 }
 

@@ -972,7 +972,7 @@ fn the_health_of_hosts_is_observed_first() {
         types("--health", "`nova-host-alerter setup --health --apply` runs the same");
         assert_eq!(
             health_of(&site),
-            ["health-clone", "reaction=observe", "10s 20s ", "exclusive #kind eq remote"]
+            ["health-clone", "reaction=observe", "2s 20s ", "exclusive #kind eq remote"]
         );
         let again = site.setup(&["--tool", tool, "--health"]);
         assert_eq!((again.code, again.out.as_str()), (Some(0), "# Nothing to do.\n"));
@@ -988,7 +988,7 @@ fn the_health_of_hosts_is_observed_first() {
         site.set(&format!("{configuration}{status}</cib>"));
         types("--health=fence", "it would fence at this moment: compute1 (the disk).");
         let on =
-            ["health-clone", "links=bond0", "reaction=fence", "10s 20s fence", "exclusive #kind eq remote"];
+            ["health-clone", "links=bond0", "reaction=fence", "2s 20s fence", "exclusive #kind eq remote"];
         assert_eq!(health_of(&site), on, "{tool}");
         assert_eq!(site.setup(&["--check"]).code, Some(0), "{tool}");
         assert_eq!(site.setup(&["--tool", tool, "--health=fence"]).out, "# Nothing to do.\n");

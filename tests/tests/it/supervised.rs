@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use alerter::state::supervisor::WEDGED;
@@ -11,6 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use tests::installed::{self, source};
+use tests::process::Bound;
 use tests::programs::{Site, built};
 use tests::receiver::Receiver;
 use tests::trials::Group;
@@ -32,7 +33,7 @@ pub(crate) fn verified() -> Group {
 }
 
 struct Supervised {
-    child: Child,
+    child: Bound,
     socket: UnixDatagram,
 }
 
@@ -47,7 +48,7 @@ impl Supervised {
             .env("NOTIFY_SOCKET", place)
             .env("WATCHDOG_USEC", "4000000");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Self { child: command.spawn().unwrap(), socket }
+        Self { child: Bound(command.spawn().unwrap()), socket }
     }
 
     /// The next message, if there is one within this time.
@@ -75,13 +76,6 @@ impl Supervised {
         };
         let found = tasks.into_iter().find(is_it).unwrap();
         Pid::from_raw(found.file_name().to_str().unwrap().parse().unwrap())
-    }
-}
-
-impl Drop for Supervised {
-    fn drop(&mut self) {
-        let _already_gone = self.child.kill();
-        let _reaped = self.child.wait();
     }
 }
 
