@@ -269,8 +269,8 @@ pub const MUTANTS: &[Mutant] = &[
         ["a_return_is_owed_though_another_clock"]
     },
     old! { "45 A1: what was found is released by what its host met later", "alerter/src/intake/sightings.rs",
-        "let was_up = !is_fresh && (was_up || is_up);" =>
-        "let was_up = is_fresh && (was_up || is_up);",
+        "!is_fresh && waiting.was_up(&key)" =>
+        "is_fresh && waiting.was_up(&key)",
         ["what_was_found_is_not_released"]
     },
     old! { "45 B4: what is found joins a word that was taken back, by its clock", "crates/marks/src/outage.rs",

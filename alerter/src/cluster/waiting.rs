@@ -24,8 +24,8 @@ pub struct Waited {
     pub patience: Duration,
     first: Instant,
     last: Instant,
-    /// When its host was last a member meanwhile.
-    up: Option<Instant>,
+    /// When its host was last a member since.
+    up: Instant,
 }
 
 impl Waited {
@@ -54,26 +54,28 @@ impl Waiting {
 
     /// Whether its host was a member long after that: it is of an outage before that life.
     pub fn was_up(&self, key: &str) -> bool {
-        let up_since = |waited: &Waited| waited.up.is_some_and(|up| up - waited.first >= EVIDENCE_GRACE);
-        self.all.get(key).is_some_and(up_since)
+        self.all.get(key).is_some_and(|waited| waited.up - waited.first >= EVIDENCE_GRACE)
     }
 
-    /// Has it wait, and notes whether its host is a member. Says whether it was not known before.
+    /// Its host is a member now.
+    pub fn is_up(&mut self, key: &str, now: Instant) {
+        self.all.get_mut(key).into_iter().for_each(|waited| waited.up = now);
+    }
+
+    /// Has it wait. Says whether it was not known before.
     pub fn wait(
         &mut self,
         sighting: &Sighting,
         wall: Timestamp,
         (now, patience): (Instant, Duration),
-        is_up: bool,
     ) -> bool {
         self.all.retain(|_, waited| now.saturating_duration_since(waited.last) < GONE);
-        let up = is_up.then_some(now);
         if let Some(known) = self.all.get_mut(&sighting.key()) {
-            (known.last, known.patience, known.up) = (now, patience, up.or(known.up));
+            (known.last, known.patience) = (now, patience);
             return false;
         }
         let sighting = sighting.clone();
-        let waited = Waited { sighting, since: wall, patience, first: now, last: now, up };
+        let waited = Waited { sighting, since: wall, patience, first: now, last: now, up: now };
         self.all.insert(waited.sighting.key(), waited).is_none()
     }
 
@@ -105,15 +107,16 @@ mod tests {
         let patience = Duration::from_secs(20);
         let later = |seconds| now + Duration::from_secs(seconds);
         assert_eq!(waiting.waited(&seen.key(), now), Duration::ZERO);
-        assert!(waiting.wait(&seen, wall, (now, patience), true));
-        assert!(!waiting.wait(&seen, wall - patience, (later(5), patience), true), "it is known");
+        assert!(waiting.wait(&seen, wall, (now, patience)));
+        assert!(!waiting.wait(&seen, wall - patience, (later(5), patience)), "it is known");
+        waiting.is_up(&seen.key(), later(5));
         assert!(!waiting.was_up(&seen.key()), "a host that was just fenced may still look so");
-        assert!(!waiting.wait(&seen, wall, (later(12), patience), true) && waiting.was_up(&seen.key()));
-        assert!(!waiting.wait(&seen, wall, (later(14), patience), false) && waiting.was_up(&seen.key()));
+        waiting.is_up(&seen.key(), later(12));
+        assert!(!waiting.wait(&seen, wall, (later(14), patience)) && waiting.was_up(&seen.key()));
         assert_eq!(waiting.waited(&seen.key(), later(21)), Duration::from_secs(21));
         assert_eq!(waiting.all().map(Waited::until).collect::<Vec<_>>(), [wall + patience]);
         let other = Sighting { at: wall, ..seen.clone() };
-        waiting.wait(&other, wall, (later(4000), patience), true);
+        waiting.wait(&other, wall, (later(4000), patience));
         assert_eq!(waiting.all().count(), 1, "what is gone is forgotten");
         waiting.forget(&other.key());
         assert_eq!(waiting.all().count(), 0);

@@ -102,7 +102,7 @@ impl<'a> Intake<'a> {
         if row.standing == Standing::Doubtful(Doubt::Unproven) {
             self.prove_from_kept(&row.node, row.id)?;
         }
-        if self.is_over(row, of) {
+        if self.is_back_from(row, of) {
             self.journal.note_return(row.id, self.around.now, self.around.now)?;
         }
         if let Some(cib) = self.around.cib.filter(|cib| self.is_member_host(&row.node, cib)) {
@@ -118,7 +118,7 @@ impl<'a> Intake<'a> {
     }
 
     /// Whether a mark is of what was found, and its host is a member after the wait for that: it is back, whatever clock dates it.
-    fn is_over(&self, row: &MarkRow, of: Taken<'_>) -> bool {
+    fn is_back_from(&self, row: &MarkRow, of: Taken<'_>) -> bool {
         let is_found = matches!(of, Taken::Sighting(first) if !self.saw_appear(first));
         is_found && self.is_member(&row.node)
     }

@@ -21,7 +21,7 @@ use super::judge::{self, Judgement};
 use super::ledger::{Left, Source};
 use super::made::has_ended;
 use super::pass::{Intake, before};
-use crate::cluster::{EVIDENCE_GRACE, View};
+use crate::cluster::View;
 use crate::lock::lock;
 
 /// Older marks get their proof from the history, which is read every ten seconds.
@@ -156,8 +156,7 @@ impl Intake<'_> {
             }
             Judgement::Wait(patience) => {
                 let now = self.moment();
-                let is_up = self.is_member(&sighting.node);
-                if self.base.seen().waiting.wait(sighting, now.wall, (now.instant, patience), is_up) {
+                if self.base.seen().waiting.wait(sighting, now.wall, (now.instant, patience)) {
                     self.compare_clocks(sighting);
                 }
                 self.leave(sighting, Left::Waits(patience))
@@ -203,12 +202,13 @@ impl Intake<'_> {
         lock(self.accounts).ledger.meet(source_of(sighting), key.clone());
         let is_fresh = self.saw_appear(sighting);
         let (waited, first, was_up) = {
-            let waiting = &self.base.seen().waiting;
+            let waiting = &mut self.base.seen().waiting;
+            if self.is_member(&sighting.node) {
+                waiting.is_up(&key, self.instant);
+            }
             let first = waiting.first_seen(&key).unwrap_or(now);
-            (waiting.waited(&key, self.instant), first, waiting.was_up(&key))
+            (waiting.waited(&key, self.instant), first, !is_fresh && waiting.was_up(&key))
         };
-        let is_up = waited >= EVIDENCE_GRACE && self.is_member(&sighting.node);
-        let was_up = !is_fresh && (was_up || is_up);
         let mut connections = self.connections(&sighting.node, &outages, is_fresh)?;
         if was_up {
             connections.leave_the_current();

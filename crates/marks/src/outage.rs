@@ -175,7 +175,7 @@ impl Connections {
         others.map(|connection| connection.since).any(|since| seen + GRAIN < since && since < claimed)
     }
 
-    /// Leaves those that were there before the current one.
+    /// Keeps all but the current one.
     pub fn leave_the_current(&mut self) {
         let current = self.current.take();
         self.all.retain(|connection| Some(&connection.incarnation) != current.as_ref());

@@ -34,20 +34,14 @@ fn the_alerter_moves_to_a_wrong_clock(cluster: &mut Cluster) -> anyhow::Result<(
     cluster.lab.bmc().break_for("compute2", Fault::NoBoot);
     cluster.crash("compute2")?;
     cluster.wait_mark(&before, "compute2", "acknowledged", acknowledged)?;
-    cluster.on_active(&["nova-host-alerter", "pause", "--for", "30m", "--reason", "a new switch"])?;
+    let pause = ["nova-host-alerter", "pause", "--for", "30m", "--reason", "a new switch"];
+    cluster.on_active(&pause)?;
     cluster.crash("compute3")?;
     let id = cluster.wait_mark(&before, "compute3", "held", |mark| mark.holds == ["pause"])?.id;
-    // Whose alert it is nobody could tell later, had this controller not said so.
+    // Whose alert it is nobody could tell later, had this controller not said so; a second word is answered when all know what it knows.
     let is_sighted = |row: &Value| row["event"] == "sighted" && row["mark"] == *id;
     cluster.wait_history("its alert", |rows| rows.iter().any(is_sighted))?;
-    cluster.on_active(&[
-        "nova-host-alerter",
-        "pause",
-        "--for",
-        "30m",
-        "--reason",
-        "its word is known everywhere",
-    ])?;
+    cluster.on_active(&pause)?;
     // The lost controller's connections move: a host that dies before its own stands is not fenced, and some are without dying.
     let view = cluster.lab.view()?;
     let stays = |host: &String| view.location(host).is_some_and(|at| at != active);

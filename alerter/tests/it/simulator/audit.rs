@@ -413,15 +413,13 @@ impl Audit {
         let settings = daemon.shared.base.settings();
         let (host, group) = (world.index_of[&row.node], &settings.groups[at]);
         let back = row.return_known_at.map(|at| at + group.rules.healthy_delay);
-        let part = self.awaits_part(world, daemon, row);
+        let awaits = |until: &u64| world.clock.now < *until && !self.is_about(*until, world);
+        let part = self.awaits_part(world, daemon, row).filter(awaits);
         let all = [
             ("skip", world.hosts[host].is_skipped),
             ("maintenance", is_ordered(world, host, true)),
             ("pause", is_ordered(world, host, false)),
-            (
-                "part-missing",
-                part.is_some_and(|until| world.clock.now < until && !self.is_about(until, world)),
-            ),
+            ("part-missing", part.is_some()),
             ("confirm", group.confirm.is_some() && daemon.probed.get(&row.id) != Some(&Found::Down)),
             ("delay", now < row.failure_time + group.rules.deliver_after),
             ("returning", back.is_some_and(|healthy| now < healthy)),
