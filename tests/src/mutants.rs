@@ -264,9 +264,29 @@ pub const MUTANTS: &[Mutant] = &[
         ["a_pause_lasts_as_long_as_it_was_made_for"]
     },
     old! { "45 A1: an outage that another clock dates later overtakes a return", "crates/journal/src/queue/returns.rs",
-        "AND (n.return_known_at IS NULL OR" =>
-        "AND (1 OR n.return_known_at IS NULL OR",
+        "n.made_by = m.made_by AND (n.made_at" =>
+        "(n.made_at",
         ["a_return_is_owed_though_another_clock"]
+    },
+    old! { "45 A1: evidence is of the outage that its connection ended before", "crates/marks/src/outage.rs",
+        "sure.filter(|found| !is_over(*found, at, reach))" =>
+        "sure",
+        ["evidence_is_of_the_mark_beside_it"]
+    },
+    old! { "45 A1: a clock says that a host which was down already had been back", "alerter/src/intake/judge.rs",
+        "reach.appeared.is_none() && fencing.already_down == Some(true)" =>
+        "reach.appeared.is_none() && fencing.already_down.is_none()",
+        ["a_found_fencing_of_a_host"]
+    },
+    old! { "45 A1: what comes back with a page has appeared", "alerter/src/intake/pass.rs",
+        "is_own || !self.has_a_part_back()" =>
+        "is_own || self.register.is_some()",
+        ["what_comes_back_with_a_page"]
+    },
+    old! { "45 A1: what another alerter held was never notified", "alerter/src/intake/pass.rs",
+        "self.counted(fencing.id.into()).is_none()" =>
+        "!entries.is_none()",
+        ["what_comes_back_with_a_page"]
     },
     old! { "45 A1: what was found is released by what its host met later", "alerter/src/intake/sightings.rs",
         "!is_fresh && waiting.was_up(&key)" =>

@@ -116,7 +116,7 @@ impl Circumstances<'_> {
             None if self.cib.is_some() && known.traces.are_past(fencing.asked_at, self.forgotten) => {
                 Judgement::Past
             }
-            None if self.may_not_have_been_back(fencing, outages) => {
+            None if self.may_not_have_been_back(fencing, outages, reach) => {
                 self.mark_of_fencing(fencing, known.imported, Standing::Doubtful(Doubt::FencedAgain))
             }
             None => self.mark_of_fencing(fencing, known.imported, self.standing_of(known)),
@@ -133,19 +133,23 @@ impl Circumstances<'_> {
         is_next && known.waited < FENCED_GRACE && self.cib.is_some_and(may_be_fenced)
     }
 
-    /// Whether a cluster node that has done nothing since it was fenced is fenced again, with no return seen: Pacemaker has no
-    /// `node_fenced` of it, which would say that it was down all the time.
-    fn may_not_have_been_back(&self, fencing: &Fencing, outages: &[Outage]) -> bool {
+    /// Whether a host may have been down all the time although a return is known: a cluster node that has done nothing since it was
+    /// fenced, of which Pacemaker has no `node_fenced`; or one that was down already, with the connection of its last outage, where nobody
+    /// saw it fenced again and so only clocks say that it was back first.
+    fn may_not_have_been_back(&self, fencing: &Fencing, outages: &[Outage], reach: Reach) -> bool {
         let is_node = self.cib.is_some_and(|cib| cib.joins_itself(&fencing.node));
         let is_away = |o: &Outage| o.is_proven && o.returned_at.is_none() && !o.incarnations.is_empty();
-        is_node && fencing.incarnation.is_none() && outages.iter().any(is_away)
+        let was_down = reach.appeared.is_none() && fencing.already_down == Some(true);
+        let is_own = |o: &Outage| fencing.incarnation.as_ref().is_some_and(|c| o.incarnations.contains(c));
+        was_down && outages.iter().any(|o| o.is_proven && is_own(o))
+            || is_node && fencing.incarnation.is_none() && outages.iter().any(is_away)
     }
 
     /// The doubt about a mark that another alerter made of this fencing, and not as this one would: it may have been notified. Where that
     /// fencing is one more of an outage that has a mark, nothing but a person's word makes two outages of them.
     pub(super) fn doubt_of_another(&self, fencing: &Fencing, outages: &[Outage]) -> Doubt {
         let is_further = outage::of_fencing(fencing, outages, self.reach()).is_some();
-        match is_further || self.may_not_have_been_back(fencing, outages) {
+        match is_further || self.may_not_have_been_back(fencing, outages, self.reach()) {
             true => Doubt::FencedAgain,
             false => Doubt::OutcomeUnknown,
         }
@@ -868,12 +872,32 @@ mod tests {
         let judged = |node: &str, incarnation: Option<Incarnation>, returned_at: Option<Timestamp>| {
             let outage = Outage { returned_at, ..acknowledged(NOW - 4000) };
             let fencing = Fencing { incarnation, ..fencing(node, NOW, Origin::Fencer) };
-            Scene::gone().at(NOW, |around| around.may_not_have_been_back(&fencing, &[outage]))
+            Scene::gone().at(NOW, |around| around.may_not_have_been_back(&fencing, &[outage], around.reach()))
         };
         assert!(judged("ctl2", None, None));
         assert!(!judged("ctl2", Some(Incarnation::new("ctl2", 5, NOW - 20)), None));
         assert!(!judged("ctl2", None, Some(second(NOW - 100))));
         assert!(!judged("compute1", None, None));
+    }
+
+    /// Only the clocks of two controllers say that it was back before. The broken variants: this daemon saw it fenced, Pacemaker does not
+    /// say that it was down, and it had another connection.
+    #[test]
+    fn a_found_fencing_of_a_host_that_was_down_already_is_held_though_a_clock_says_it_was_back() {
+        let judged = |has_appeared, already_down, made| {
+            let outage = Outage { returned_at: Some(second(NOW - 900)), ..acknowledged(NOW - 4000) };
+            let incarnation = Some(connection(made));
+            let again = fencing("compute1", NOW, Origin::Fencer);
+            let again = Fencing { incarnation, already_down: Some(already_down), ..again };
+            let known = Known { has_appeared, is_fresh: true, ..known_of(&again) };
+            standing(Scene::back().at(NOW, |around| around.judgement_of_fencing(&known, &[outage])))
+        };
+        assert_eq!(judged(false, true, 50), Some("fenced-again"));
+        for (has_appeared, already_down, made) in
+            [(true, true, 50), (false, false, 50), (false, true, NOW - 100)]
+        {
+            assert_eq!(judged(has_appeared, already_down, made), Some("journal"));
+        }
     }
 
     /// A host that was back fails once more, soon after an outage of which Pacemaker has forgotten the connection: clocks that may

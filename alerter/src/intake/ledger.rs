@@ -80,10 +80,11 @@ impl Ledger {
         self.looked.insert(source);
     }
 
-    /// A record is met: whether this run saw it appear. What is there at the first look may be of any time, whatever a clock says.
-    pub(crate) fn meet(&mut self, source: Source, key: String) -> bool {
+    /// A record is met: whether this run saw it appear, if it `is_new` to its source. What is there at the first look may be of any time,
+    /// whatever a clock says.
+    pub(crate) fn meet(&mut self, source: Source, key: String, is_new: bool) -> bool {
         let has_looked = self.looked.contains(&source);
-        *self.met.entry((source, key)).or_insert(has_looked)
+        *self.met.entry((source, key)).or_insert(has_looked && is_new)
     }
 
     /// Whether this run met it, and saw it appear.
@@ -172,7 +173,7 @@ mod tests {
         let mut ledger = Ledger::default();
         let mut look = |keys: &[&str]| -> Vec<bool> {
             ledger.begin(Source::Files);
-            let seen = keys.iter().map(|key| ledger.meet(Source::Files, (*key).to_owned())).collect();
+            let seen = keys.iter().map(|key| ledger.meet(Source::Files, (*key).to_owned(), true)).collect();
             ledger.end(Source::Files);
             seen
         };

@@ -274,9 +274,11 @@ impl<'a> Intake<'a> {
             let stands = |key: Key| entries.is_some_and(|entries| entries.sound.contains_key(&key));
             let mark = MarkId::from(fencing.id);
             let is_there = stands(Key::Fencing(fencing.id)) || stands(Key::Mark(mark));
-            // If pages are missing, its end may be on one of these.
+            // If pages are missing, its end may be on one of these; or another alerter counted it to a mark that it held.
             let is_partial = entries.is_some_and(|entries| entries.is_partial);
-            let registered = is_there && !is_partial && !self.is_spoken_for(mark);
+            let is_left =
+                !is_partial && !self.is_spoken_for(mark) && self.counted(fencing.id.into()).is_none();
+            let registered = is_there && is_left;
             let is_vouched =
                 entries.is_some_and(|entries| entries.sealed.contains(&Key::Fencing(fencing.id)));
             let imported = self.journal.is_imported(fencing.id)?;
@@ -398,11 +400,18 @@ impl<'a> Intake<'a> {
         self.is_of_this_run(fencing.committed_at) && (!imported || has_appeared)
     }
 
-    /// Whether this daemon saw a fencing appear that was not there before.
+    /// Whether this daemon saw a fencing appear that was not there before. What comes back with a part of the register was there.
     fn has_appeared(&self, fencing: &Fencing) -> bool {
-        let appeared = lock(self.accounts).ledger.meet(Source::Fencings, key_of(fencing.id));
+        let is_own = fencing.seen_by == self.base.controller;
+        let is_new = is_own || !self.has_a_part_back();
+        let appeared = lock(self.accounts).ledger.meet(Source::Fencings, key_of(fencing.id), is_new);
         let is_again = self.register.is_some_and(|it| it.sound.contains_key(&Key::Again(fencing.id)));
         appeared && !is_again
+    }
+
+    fn has_a_part_back(&self) -> bool {
+        let was_partial = self.base.seen().register.as_ref().is_some_and(|before| before.is_partial);
+        was_partial && self.register.is_some_and(|entries| !entries.is_partial)
     }
 
     /// Whether a time by this controller's clock is since the start of this daemon, and not so long ago that what it knew of it may

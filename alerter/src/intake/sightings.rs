@@ -199,7 +199,7 @@ impl Intake<'_> {
         }
         let outages = self.outages(&sighting.node)?;
         let (key, now) = (sighting.key(), self.around.now);
-        lock(self.accounts).ledger.meet(source_of(sighting), key.clone());
+        lock(self.accounts).ledger.meet(source_of(sighting), key.clone(), true);
         let is_fresh = self.saw_appear(sighting);
         let (waited, first, was_up) = {
             let waiting = &mut self.base.seen().waiting;
@@ -250,7 +250,7 @@ impl Intake<'_> {
         })
     }
 
-    fn counted(&self, id: OperationId) -> Option<&Entry> {
+    pub(super) fn counted(&self, id: OperationId) -> Option<&Entry> {
         self.register.and_then(|entries| entries.sound.get(&Key::Operation(id)))
     }
 

@@ -8,7 +8,7 @@ use marks::host::HostName;
 use marks::id::{FencingId, MarkId, NoteId};
 use marks::mark::{Settlement, Source};
 use marks::register::{
-    About, Acknowledgement, Decision, Entry, Key, MarkEntry, Returned, Scope, Settled, Watermark,
+    About, Acknowledgement, Decision, Entry, Key, MarkEntry, Operation, Returned, Scope, Settled, Watermark,
 };
 use marks::time::Timestamp;
 
@@ -259,6 +259,28 @@ fn where_pages_are_lacking_nobody_is_notified_again() {
         second.run(&mut site, 20);
         assert!(second.marks("compute1")[0].settled.is_some());
         site.assert_all_notified();
+    }
+}
+
+/// A page that was lacking has a fencing of long ago, which another alerter counted to a mark that it held. The broken variants notify of
+/// it, and of a host that is back: it appeared only now and this clock is behind, and it stands there without a mark.
+#[test]
+fn what_comes_back_with_a_page_is_not_new() {
+    for behind in [0, -3_600] {
+        let (mut site, _) = started(Site::new(&["compute1"]).with_clocks([0, behind, 0]), "ctl1");
+        let first = site.fencing("ctl3", "compute1");
+        site.mark("ctl3", &first);
+        let (mark, at, by) = (MarkId::of_node_fenced(&first.node, 1), site.now, "ctl1".into());
+        site.seal(Entry::Operation(Operation { id: first.id.into(), mark, at, by }));
+        let page = std::mem::take(&mut site.register);
+        site.is_partial = true;
+        site.advance(300.0);
+        let mut second = Alerter::at_work(&mut site, "ctl2", 20);
+        site.register.extend(page);
+        site.is_partial = false;
+        second.run(&mut site, 20);
+        assert_eq!(second.standings("compute1"), ["outcome-unknown"], "{behind}");
+        assert!(site.notified.is_empty(), "{behind}");
     }
 }
 

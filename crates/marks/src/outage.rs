@@ -404,19 +404,22 @@ fn at<'a>(
         is_one && (is_sure || !is_left(outage, reach))
     };
     let near = |o: &&Outage| may_be(&ended, o) && is_near(at, o, reach);
+    let is_present = |o: &&Outage| is_present(o, connections, reach) && !is_void(o, reach.since(at));
+    let present = || outages.iter().rev().find(is_present);
     let by = |rule| move |outage| Joined { outage, rule };
-    // Of several outages with one connection: the newest that had begun; a sure match goes first.
+    // Of several outages with one connection: the newest that had begun. A sure match goes first, but not one that is over: a connection
+    // that nobody saw may have followed it.
     let begun = |margin| open().filter(same).find(|outage| outage.first <= at + margin);
     let rule = if is_sure { Rule::SameConnection } else { Rule::LikelyConnection };
     let begun = match sighting.witness {
         Witness::NodeFenced => begun(CLOCK_SKEW),
         Witness::Alert(_) | Witness::History => begun(GRAIN).or_else(|| begun(CLOCK_SKEW)),
     };
-    begun
-        .or_else(|| open().rfind(same))
-        .map(by(rule))
+    let sure = begun.or_else(|| open().rfind(same)).map(by(rule));
+    sure.filter(|found| !is_over(*found, at, reach))
         .or_else(|| open().find(near).map(by(Rule::NearByClock)))
-        .or_else(|| open().find(|o| is_present(o, connections, reach)).map(by(Rule::NearByClock)))
+        .or(sure)
+        .or_else(|| present().map(by(Rule::NearByClock)))
 }
 
 /// Whether the host is in that outage now, and the record appeared here when its mark was made: whatever other clocks say.
@@ -1023,9 +1026,21 @@ mod tests {
             of_sighting(&seen, &connections, std::slice::from_ref(outage), reach).is_some()
         };
         assert!(joins(&known, Some(years + 9), 10));
+        assert!(joins(&Outage { is_proven: false, ..known.clone() }, Some(years + 9), 10), "it is the proof");
         assert!(!joins(&known, None, 10) && !joins(&known, Some(years + 400), 10));
         assert!(!joins(&returned(30, known.clone()), Some(years + 9), 10));
         assert!(!joins(&known, Some(years + 9), 11));
+    }
+
+    /// The connection in between is forgotten. The broken variants: the one before is not over, and no mark is near.
+    #[test]
+    fn evidence_is_of_the_mark_beside_it_though_an_older_outage_had_its_connection() {
+        let old = ended(Settlement::Acknowledged, 150, true, outage(100, Some(10)));
+        let new = Outage { is_proven: false, ..outage(1_000, None) };
+        let of = |at, outages: &[Outage]| seen(at, &[10], outages).map(|outage| outage.first.seconds());
+        assert_eq!(of(1_010, &[old.clone(), new.clone()]), Some(1_000));
+        assert_eq!(of(1_010, &[Outage { newest: second(900), ..old.clone() }, new.clone()]), Some(100));
+        assert_eq!(of(1_301, &[old, new]), Some(100));
     }
 
     /// A host fails a second after its connection, of which the last poll saw the start and not the first monitor. The broken variant

@@ -94,6 +94,8 @@ pub(super) struct Audit {
     free_since: BTreeMap<MarkId, u64>,
     /// When each mark was seen first by the alerter that runs.
     met: BTreeMap<MarkId, u64>,
+    /// What had ended by then.
+    was_over: BTreeSet<MarkId>,
     /// The first open mark of each host, and since when it is the first.
     first: BTreeMap<HostName, (MarkId, u64)>,
     checked: u64,
@@ -123,6 +125,7 @@ impl Audit {
             aside: BTreeSet::new(),
             free_since: BTreeMap::new(),
             met: BTreeMap::new(),
+            was_over: BTreeSet::new(),
             first: BTreeMap::new(),
             checked: 0,
             latest: Timestamp(i64::MIN),
@@ -135,6 +138,7 @@ impl Audit {
     pub(super) fn restart(&mut self, journal: &Journal) {
         self.seen = journal.newest_history().unwrap();
         let rows = journal.marks_that_count(Timestamp(0)).unwrap().sound;
+        self.was_over = rows.iter().filter(|row| row.settled.is_some()).map(|row| row.id).collect();
         self.rows = rows.into_iter().map(|row| (row.id, row)).collect();
         self.held.clear();
         self.free_since.clear();
@@ -166,6 +170,9 @@ impl Audit {
                 && self.rows.insert(mark, row.clone()).is_none()
             {
                 self.met.insert(mark, world.clock.now);
+                if row.settled.is_some() {
+                    self.was_over.insert(mark);
+                }
                 self.say(world, || format!("{} has mark {mark} ({})", row.node, row.standing.as_str()));
             }
         }
@@ -239,7 +246,7 @@ impl Audit {
                 self.groups[at].unsure = world.clock.now + cooldown;
             }
             let (limit, unhealthy, size) =
-                (group.rules.limit, self.unhealthy(world, at, group), self.size(world, at));
+                (group.rules.limit, self.unhealthy((world, daemon), at, group), self.size(world, at));
             let before = std::mem::replace(&mut self.groups[at].unhealthy, unhealthy);
             // Hosts that fail together fail one after another: on its way into a range the number of them is below it.
             let is_passed = |count| !limit.allows(count, size);
@@ -256,12 +263,14 @@ impl Audit {
         own.filter(|(at, _)| !self.aside.contains(at)).count()
     }
 
-    fn unhealthy(&self, world: &World, group: usize, rules: &Group) -> usize {
+    fn unhealthy(&self, (world, daemon): (&World, &Daemon), group: usize, rules: &Group) -> usize {
         let now = world.clock.wall();
         let counts = |row: &&MarkRow| {
             let host = world.index_of[&row.node];
+            // Another clock made it: its age then counts, and since when it is known here.
+            let failed = self.seen_at(world, daemon, row) - row.made_at.since(row.failure_time);
             let ends = [
-                rules.rules.window.map(|window| row.failure_time + window - self.slack),
+                rules.rules.window.map(|window| failed + window - self.slack),
                 row.return_known_at.map(|at| at + rules.rules.healthy_delay),
                 row.settled.filter(|(how, _)| *how != Settlement::Acknowledged).map(|(_, at)| at),
             ];
@@ -311,7 +320,7 @@ impl Audit {
     /// Since when what holds a mark lasts: of another alerter's open one since it is first seen here.
     fn seen_at(&self, world: &World, daemon: &Daemon, row: &MarkRow) -> Timestamp {
         let base = &daemon.shared.base;
-        if row.made_by == base.controller || row.settled.is_some() {
+        if row.made_by == base.controller || self.was_over.contains(&row.id) {
             return row.made_at;
         }
         let ago = |met: &u64| world.clock.wall() - Duration::from_millis(world.clock.now - met);
@@ -661,8 +670,9 @@ impl Audit {
         let is_forged = world.forged_about.contains(&row.id);
         let is_lost = self.loses_controllers || self.loses_register || self.lacks_parts;
         let is_lost = is_lost || self.slack > SKEWED || is_forged;
-        // Fenced once more after its outage was notified: nobody knows whether it had been back.
-        if !is_lost && world.whose.contains_key(&row.id) && !is_notified_otherwise(world, row) {
+        // Fenced once more after its outage was notified or ended: nobody knows whether it had been back.
+        let is_over = |id| is_notified(world, id) || world.dismissed.contains(&id);
+        if !is_lost && world.whose.contains_key(&row.id) && !others(world, row).any(is_over) {
             let word = row.standing.as_str();
             self.wrong(world, format!("{} ({}) is held ({word}): Pacemaker says it", row.node, row.id));
         }
@@ -686,12 +696,15 @@ impl Audit {
             is_cancelled || is_notified(world, *id) || world.dismissed.contains(id)
         };
         let has_end = world.whose.iter().any(|(id, of)| *of == rank && is_over(id));
+        // By such a clock, and with nothing to compare, its mark is of no outage that can be told.
+        let has_asked = |row: &MarkRow| row.node == *host && world.dismissed.contains(&row.id);
+        let has_asked = world.replaced.is_some() && self.slack > SKEWED && self.rows.values().any(has_asked);
         match own.as_slice() {
             // Who is back when all is lost, or had an end before, is not asked about again; nor, by a clock that is years ahead, is the latter.
             [] if world
                 .replaced
                 .is_some_and(|(at, _)| outage.ended.is_some_and(|end| end < at + RETURNS)) => {}
-            [] if (world.replaced.is_some() || self.slack > SKEWED) && has_end => {}
+            [] if (world.replaced.is_some() || self.slack > SKEWED) && has_end || has_asked => {}
             [] => self.wrong(world, format!("{host} was fenced at {} and has no mark", outage.began)),
             [_] => {}
             several => {
@@ -767,9 +780,14 @@ impl Audit {
 
 /// Whether the outage of a mark was sent under another one.
 pub(super) fn is_notified_otherwise(world: &World, row: &MarkRow) -> bool {
-    let own = world.whose.get(&row.id);
-    let mut others = world.whose.iter().filter(|(id, outage)| **id != row.id && Some(*outage) == own);
-    others.any(|(id, _)| is_notified(world, *id))
+    others(world, row).any(|id| is_notified(world, id))
+}
+
+/// The other marks of its outage.
+fn others(world: &World, row: &MarkRow) -> impl Iterator<Item = MarkId> {
+    let (own, mark) = (world.whose.get(&row.id), row.id);
+    let others = world.whose.iter().filter(move |(id, outage)| **id != mark && Some(*outage) == own);
+    others.map(|(id, _)| *id)
 }
 
 fn is_notified(world: &World, mark: MarkId) -> bool {

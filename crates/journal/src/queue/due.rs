@@ -47,9 +47,6 @@ const UNTRIED: &str = "d.state = 'pending' AND (d.last_at IS NULL OR d.next_due 
 /// longest goes first, so that each has its turn.
 const TRIED: &str = "(d.state = 'parked' OR d.next_due > d.last_at)";
 
-/// A later mark of the host of mark `m`, `n`.
-pub(crate) const LATER: &str = "n.node = m.node AND (n.failure_time, n.id) > (m.failure_time, m.id)";
-
 /// What is due on route `:route`, of those of `which`. `marks::returning` decides which returns are sent
 /// (`:notifies_return`), but none is sent while the route is being notified of the failure. Neither its chain nor the
 /// policy holds the delivery, unless this is a step behind an acknowledgement. A held mark does not block a later one,

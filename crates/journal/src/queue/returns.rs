@@ -5,7 +5,7 @@ use rusqlite::params;
 
 use crate::queue::deliveries;
 use crate::queue::delivery_row::{self, COLUMNS};
-use crate::queue::due::{Capacity, DueDelivery, LATER};
+use crate::queue::due::{Capacity, DueDelivery};
 use crate::store::digest::Rows;
 use crate::{Done, Journal, Writing, Wrote, row};
 use marks::delivery::{Delivery, RETURN, State, TAKEN};
@@ -20,14 +20,16 @@ pub(crate) const OVERTAKEN: &str = "the host failed again before the route was n
 /// An ended delivery, or a damaged row that an operator ended.
 const OVER: &str = "d.state IN ('acknowledged', 'dismissed', 'cancelled')";
 
-/// Whether the route `route` took a later mark of the host of mark `m`, and took it no earlier: an endpoint keeps what it got last. One
-/// from which the host was back before is no later one, whatever clock says so.
+/// Whether the route `route` took a later mark of the host of mark `m`, and took it no earlier: an endpoint keeps what it got last. Only
+/// one alerter's own clock says which of two was later: of two that made them, both are called back. A mark whose return
+/// is over stands for no other: that clock may have been set.
 fn overtaken(route: &str) -> String {
     let [by_itself, elsewhere] = TAKEN;
     format!(
         "EXISTS (SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id AND e.route = {route} AND e.state = 'acknowledged'
-           AND e.last_kind IN ('{by_itself}', '{elsewhere}') WHERE {LATER}
-           AND (n.return_known_at IS NULL OR n.return_known_at >= coalesce(m.return_known_at, 0))
+           AND e.last_kind IN ('{by_itself}', '{elsewhere}')
+           WHERE n.node = m.node AND n.made_by = m.made_by AND (n.made_at, n.id) > (m.made_at, m.id)
+           AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.mark = n.id AND d.route = {route} || '{RETURN}' AND {OVER})
            AND e.ended_at >= coalesce((SELECT b.ended_at FROM delivery b WHERE b.mark = m.id AND b.route = {route}), e.ended_at))"
     )
 }
@@ -196,8 +198,9 @@ mod tests {
 
     use super::*;
     use crate::tests::{Home, NOW, acknowledged, again, attempt, marked, states};
-    use crate::{NewDelivery, Role, Verdict};
+    use crate::{NewDelivery, Role, Taken, Verdict};
 
+    use marks::fencing::Fencing;
     use marks::host::HostName;
     use marks::id::MarkId;
     use marks::register::Returned;
@@ -321,20 +324,27 @@ mod tests {
         assert_eq!(owed(&journal), [first]);
     }
 
-    /// Another alerter sent the outage before by a clock that is years ahead. The broken variant takes that for the later one, and the host
-    /// stays down.
+    /// Another alerter sent one of three outages by a clock that is years ahead, and this one another before its own was set back. The broken
+    /// variants call back what those clocks date last, and the host stays down.
     #[test]
-    fn a_return_is_owed_though_another_clock_dates_the_outage_before_later() {
+    fn a_return_is_owed_though_another_clock_dates_the_other_outage_later() {
         let (_home, mut journal) = Home::alerter();
         let ahead = NOW + Duration::from_secs(10 * 365 * 86_400);
-        for (at, back, now) in [(ahead, ahead, NOW), (NOW, LATER, LATER)] {
-            let mark = marked(&mut journal, "compute1", at);
-            journal.begin_attempt(mark, "recovery").unwrap();
-            assert!(journal.finish_attempt(mark, "recovery", &acknowledged(), at).unwrap());
-            let back = Returned { mark, at: back, by: "ctl2".into() };
-            assert!(journal.returned_elsewhere(&back, now).unwrap());
-            assert_eq!(owed(&journal), [mark]);
-            add_return(&mut journal, mark);
+        for (at, by, is_done) in [(ahead, "ctl2", false), (ahead, "ctl1", true), (NOW, "ctl1", false)] {
+            let first = Fencing { seen_by: by.into(), ..samples::fencing("compute1", at) };
+            journal.append_fencing(&first).unwrap();
+            let mark = samples::mark(&first);
+            let to = [crate::tests::to_recovery("compute1")];
+            journal.make_mark(&mark, Taken::Fencing(&first), &to, None, at).unwrap();
+            journal.begin_attempt(mark.id, "recovery").unwrap();
+            assert!(journal.finish_attempt(mark.id, "recovery", &acknowledged(), at).unwrap());
+            let back = Returned { mark: mark.id, at: ahead, by: by.into() };
+            assert!(journal.returned_elsewhere(&back, NOW).unwrap());
+            assert_eq!(owed(&journal), [mark.id]);
+            add_return(&mut journal, mark.id);
+            if is_done {
+                attempt(&mut journal, mark.id, &self::back().route, &acknowledged());
+            }
         }
     }
 
