@@ -63,7 +63,8 @@ kubernetes() {
     nice tests/deps/kubernetes.sh && lists kubernetes
 }
 
-part() { NHA_PART=$1 lists failover; }
+# part I/N LIST: a part of its scenarios.
+part() { NHA_PART=$1 lists "$2"; }
 
 # The answers of Pacemaker that the rules read: of its fencer, its history, its connections, its tools.
 answers() { NHA_SCENARIOS='fencer evidence setup' others cluster; }
@@ -80,7 +81,7 @@ confined() {
         env -i PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin HOME="$said/home" "$@"
 }
 
-everywhere() { confined make --no-print-directory test NHA_LISTS="$lists" NHA_ROOM="$user" NHA_AT_ONCE=1; }
+everywhere() { confined make --no-print-directory test NHA_LISTS="$lists" NHA_ROOM="$user"; }
 
 # What `make test` leaves out of its longest list, which says it before it is run.
 privileged() {
@@ -100,24 +101,58 @@ rest() {
     return "$result"
 }
 
-packages() { SUITES=$own CLUSTERS=$own NHA_BUILT=$built nice tests/packages.sh "$@"; }
-
-# line COMMAND ...: one after the other, beside the other lines; each is played though the one before it failed.
-line() {
-    for command in "$@"; do
-        at=$(date +%s)
-        $command || echo "$command" >>"$said/failed"
-        echo "== $command: $(($(date +%s) - at)) s"
-    done &
-    running="$running $!"
+# As that user; and then as root what it has left out, which only it says.
+unprivileged() {
+    ended=0
+    everywhere || ended=1
+    rest && return "$ended"
 }
 
-# More lines of clusters than these starve on two cores: Pacemaker's own time limits run out.
-line 'part 1/2' answers 'packages sqlite' 'lists page'
-line 'part 2/2' harm
-line 'packages build lint' 'lists cluster'
-line everywhere rest 'lists openstack'
-line privileged 'packages lives' kubernetes
+packages() { SUITES=$own CLUSTERS=$own NHA_BUILT=$built nice tests/packages.sh "$@"; }
+
+# The packages are made first, and then they live in fresh systems.
+packaged() { packages build lint && packages lives; }
+
+# The longest first: who has done one takes the next, so that all end together on any machine.
+cat >"$said/jobs" <<'END'
+unprivileged
+privileged
+kubernetes
+packaged
+part 1/2 cluster
+part 2/2 cluster
+part 1/6 failover
+part 2/6 failover
+part 3/6 failover
+part 4/6 failover
+part 5/6 failover
+part 6/6 failover
+harm
+answers
+lists openstack
+lists page
+packages sqlite
+END
+
+# take: the next job, which nobody else gets.
+take() {
+    flock "$said/jobs.lock" sed -i '1{w /dev/stdout
+d}' "$said/jobs"
+}
+
+work() {
+    while job=$(take) && [ -n "$job" ]; do
+        at=$(date +%s)
+        $job </dev/null || echo "$job" >>"$said/failed"
+        echo "== $job: $(($(date +%s) - at)) s"
+    done
+}
+
+# More than five at once starve on two cores: Pacemaker's own time limits run out.
+for _ in 1 2 3 4 5; do
+    work &
+    running="$running $!"
+done
 for one in $running; do wait "$one"; done
 [ -z "${NHA_LEAVES:-}" ] || sed -i "/^out	tests $NHA_LEAVES	/d" "$user"/*.tests
 

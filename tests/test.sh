@@ -21,9 +21,9 @@ fi
 # Their clusters, services and browser are real: `make test-all` starts them.
 real='/tests (cluster|failover|openstack|kubernetes|page) '
 grep -E "$real" "$lists" | xargs -L 1 tests/lists.sh skip "$room"
-# The longest first, two at a time where nothing else is run (NHA_AT_ONCE).
+# The longest first, two at a time.
 result=0
-{ grep ' it ' "$lists" && grep -v ' it ' "$lists" | grep -Ev "$real"; } | xargs -P "${NHA_AT_ONCE:-2}" -L 1 tests/lists.sh play "$room" || result=1
+{ grep ' it ' "$lists" && grep -v ' it ' "$lists" | grep -Ev "$real"; } | xargs -P 2 -L 1 tests/lists.sh play "$room" || result=1
 # shellcheck disable=SC2046 # its words
 set -- $(tests/lists.sh total "$room")
 echo "$1 passed, $3 failed; $5 left out: need root, namespaces or programs that are not here (run \`make test-all\`)"
