@@ -45,6 +45,8 @@ struct Noted {
     node: HostName,
     at: Timestamp,
     first_seen: Instant,
+    /// Since when it waits, if it does: a rule may have set it aside before.
+    since: Instant,
     left: Left,
 }
 
@@ -70,8 +72,11 @@ impl Ledger {
     /// A record of it that has no row of its end.
     pub(crate) fn note(&mut self, source: Source, (key, node, at): Named<'_>, left: Left, now: Instant) {
         let key = (source, key);
-        let first_seen = self.before.remove(&key).map_or(now, |before| before.first_seen);
-        self.now.insert(key, Noted { node: node.clone(), at, first_seen, left });
+        let before = self.before.remove(&key);
+        let first_seen = before.as_ref().map_or(now, |before| before.first_seen);
+        let waited = before.filter(|before| matches!(before.left, Left::Waits(_)));
+        let since = waited.map_or(now, |before| before.since);
+        self.now.insert(key, Noted { node: node.clone(), at, first_seen, since, left });
     }
 
     /// It has ended: what was not met again is over.
@@ -118,7 +123,7 @@ impl Ledger {
 
 fn record(key: &str, entry: &Noted) -> Record {
     let trace = match entry.left {
-        Left::Waits(lasts) => Trace::Waits(Waiting { since: entry.first_seen, lasts }),
+        Left::Waits(lasts) => Trace::Waits(Waiting { since: entry.since, lasts }),
         Left::Aside(rule) => Trace::Aside(rule),
         Left::Blocked(mark) => Trace::Blocked(mark),
     };
@@ -144,16 +149,17 @@ mod tests {
         ledger.records().into_iter().filter_map(of).collect()
     }
 
-    /// The broken variant begins each poll with the wait: what is put off again and again never ends.
+    /// The broken variants begin each poll with the wait, so that what is put off again and again never ends, and count from first sight.
     #[test]
-    fn a_wait_is_counted_from_first_sight() {
+    fn a_wait_is_counted_from_the_first_poll_that_has_it_wait() {
         let (mut ledger, now) = (Ledger::default(), Instant::now());
         for poll in 0..5 {
             ledger.begin(Source::Files);
-            note(&mut ledger, Source::Files, "alert 1", Left::Waits(SECOND * 10), now + SECOND * poll);
+            let left = if poll == 0 { Left::Aside(Rule::Past) } else { Left::Waits(SECOND * 10) };
+            note(&mut ledger, Source::Files, "alert 1", left, now + SECOND * poll);
             ledger.end(Source::Files);
         }
-        assert_eq!(waits(&ledger), [("alert 1".to_owned(), SECOND * 10, now)]);
+        assert_eq!(waits(&ledger), [("alert 1".to_owned(), SECOND * 10, now + SECOND)]);
     }
 
     #[test]

@@ -140,6 +140,7 @@ impl Audit {
         let rows = journal.marks_that_count(Timestamp(0)).unwrap().sound;
         self.was_over = rows.iter().filter(|row| row.settled.is_some()).map(|row| row.id).collect();
         self.rows = rows.into_iter().map(|row| (row.id, row)).collect();
+        self.groups.iter_mut().for_each(|group| group.unhealthy = 0);
         self.held.clear();
         self.free_since.clear();
         self.met.clear();

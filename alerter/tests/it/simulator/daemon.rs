@@ -640,7 +640,8 @@ impl Daemon {
     pub(super) fn reasons(&self, world: &World) -> [(&'static str, Option<u64>); 9] {
         let (now, clock) = (world.clock.moment(), &world.clock);
         let due = self.journal.next_due(now.wall, &self.capacity(now)).unwrap();
-        let planned = self.shared.policy.steering().next();
+        // A pass that could not write is made again at a poll.
+        let planned = self.shared.policy.steering().next().filter(|_| self.trouble.is_none());
         let outboxes = self.shared.routes.outboxes();
         let rest = outboxes.values().filter_map(|outbox| outbox.endpoint.rest(now.instant)).min();
         let stale = outboxes.values().filter_map(|outbox| outbox.stays_fresh(now)).min();
