@@ -108,28 +108,28 @@ unprivileged() {
     rest && return "$ended"
 }
 
-packages() { SUITES=$own CLUSTERS=$own NHA_BUILT=$built nice tests/packages.sh "$@"; }
+packages() { SUITES=$own CLUSTERS=$own NHA_BUILT=$built tests/packages.sh "$@"; }
 
 # The packages are made first, and then they live in fresh systems.
 packaged() { packages build lint && packages lives; }
 
 # The longest first: who has done one takes the next, so that all end together on any machine.
 cat >"$said/jobs" <<'END'
-unprivileged
 privileged
-kubernetes
+unprivileged
 packaged
-part 1/2 cluster
-part 2/2 cluster
-part 1/6 failover
-part 2/6 failover
+kubernetes
 part 3/6 failover
-part 4/6 failover
-part 5/6 failover
-part 6/6 failover
+part 2/2 cluster
+part 2/6 failover
 harm
+part 5/6 failover
+part 4/6 failover
+part 1/2 cluster
+part 6/6 failover
 answers
 lists openstack
+part 1/6 failover
 lists page
 packages sqlite
 END

@@ -1,9 +1,8 @@
-//! Events that only seem fencings, or are too old: they are held or skipped, and never sent.
+//! Events that only seem fencings: they are held or skipped, and never sent.
 
 use std::time::Duration;
 
 use anyhow::Context;
-use journal::{Journal, Role};
 use marks::id::{MarkId, NoteId};
 use marks::mark::Settlement;
 use marks::register::pages::{self, HEAD, Head, Part, Writer};
@@ -22,12 +21,10 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_live_host_that_is_confirmed_is_held", a_live_host_that_is_confirmed_is_held),
     ("a_forged_entry_in_attrd_counts_for_nothing", |cluster| a_forged_entry(cluster, Register::Attrd)),
     ("forgeries_in_attrd_have_no_effect", |cluster| forgeries(cluster, Register::Attrd)),
-    ("an_old_journal_sends_nothing", an_old_journal_sends_nothing),
 ];
 
 /// Longer than an alerter wants a host to have been lost before it believes an operator.
 const LOST_FOR: Duration = Duration::from_secs(40);
-const WEEK: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 
 /// Its power device is dead, and an operator checks it and confirms that it is off: the cluster believes it, and it is reported. S1-13
 fn a_dead_host_that_is_confirmed_is_reported(cluster: &mut Cluster) -> anyhow::Result<()> {
@@ -203,34 +200,4 @@ fn write(cluster: &Cluster, register: Register, key: &str, value: &str) -> anyho
         }
     };
     cluster.run(command).map(drop)
-}
-
-/// A controller that was away for a week becomes the active one; in its journal lies a fencing that nobody has sent, of a host
-/// that is up: it is held, and the history says so. S1-7
-fn an_old_journal_sends_nothing(cluster: &mut Cluster) -> anyhow::Result<()> {
-    let host = "compute4";
-    let before = cluster.begin()?;
-    let active = cluster.wait_for_alerter()?;
-    let next = cluster.other_than(&[&active])?;
-    let journal =
-        cluster.lab.directory().join("nodes").join(&next).join("var-lib/nova-host-alerter/marks.db");
-    let week = i64::try_from(WEEK.as_millis())?;
-    let old = samples::fencing(host, Timestamp(Timestamp::now().0 - week));
-    Journal::open(&journal, Role::Agent)?.append_fencing(&old).context("the old journal")?;
-    // A mere preference would not outweigh its stickiness.
-    for other in cluster.names().iter().filter(|name| **name != next) {
-        cluster.run(&["crm_resource", "--ban", "--resource", "alerter", "--node", other])?;
-    }
-    cluster.wait_for_alerter_off(&active)?;
-    cluster.run(&["crm_resource", "--clear", "--resource", "alerter"])?;
-    wait::until("the history to say that it is held", FENCED_WITHIN, || {
-        let said = cluster.on_active(&["nova-host-alerter", "history", host])?;
-        Ok(said.contains("outcome-unknown").then_some(()))
-    })?;
-    cluster.quiet(&before, Duration::from_secs(5))?;
-    cluster.audit(before, not_notified(host, "held"))
-}
-
-fn not_notified(host: &str, state: &str) -> Excused {
-    Excused { not_notified: [(host.to_owned(), state.to_owned())].into(), ..Excused::default() }
 }

@@ -9,8 +9,6 @@ use crate::cluster::{Cluster, FENCED_WITHIN, QUIET};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("twelve_hosts_die_at_once", twelve_hosts_die_at_once),
-    ("a_host_dies_twice_in_a_minute", a_host_dies_twice_in_a_minute),
-    ("a_host_returns_before_it_is_reported", a_host_returns_before_it_is_reported),
     ("a_host_dies_again_while_one_route_is_down", a_host_dies_again_while_one_route_is_down),
     ("a_level_without_the_mark_device_is_reported_by_evidence", a_level_without_the_mark_device),
     ("a_dead_power_device_before_a_level_of_marks_notifies_nobody", a_dead_power_device),
@@ -23,29 +21,6 @@ fn twelve_hosts_die_at_once(cluster: &mut Cluster) -> anyhow::Result<()> {
     for host in cluster.lab.remotes() {
         cluster.wait_fenced(&before, host)?;
     }
-    cluster.audit(before, Excused::default())
-}
-
-/// Fenced, back, and fenced again: two outages, two ids, in this order. S1-40, S1-53
-fn a_host_dies_twice_in_a_minute(cluster: &mut Cluster) -> anyhow::Result<()> {
-    let before = cluster.begin()?;
-    for _ in 0..2 {
-        cluster.crash("compute1")?;
-        cluster.wait_back(&before, "compute1")?;
-    }
-    let marks = cluster.wait_marks(&before, "compute1", 2)?;
-    ensure!(marks[0].id != marks[1].id, "{marks:?}");
-    cluster.audit(before, Excused::default())
-}
-
-/// Its machines died all the same: a mark outlives the return of its host, and is sent when somebody listens. S1-16, S1-54
-fn a_host_returns_before_it_is_reported(cluster: &mut Cluster) -> anyhow::Result<()> {
-    let before = cluster.begin()?;
-    cluster.all_down();
-    cluster.crash("compute2")?;
-    cluster.wait_back(&before, "compute2")?;
-    cluster.wait_open(&before, "compute2")?;
-    cluster.all_up()?;
     cluster.audit(before, Excused::default())
 }
 

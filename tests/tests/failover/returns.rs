@@ -14,7 +14,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_return_outlives_its_controller", a_return_outlives_its_controller),
 ];
 
-/// S4-34: two outages of one host, each with its return, on every route.
+/// Fenced, back, fenced again, back: two outages, two ids, in this order, each with its return, on every route. S1-40, S1-53, S4-34
 fn every_receiver_is_notified_of_a_return(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = cluster.begin_with_returns()?;
     for count in 1..=2 {
@@ -22,11 +22,13 @@ fn every_receiver_is_notified_of_a_return(cluster: &mut Cluster) -> anyhow::Resu
         cluster.wait_back(&before, "compute1")?;
         wait_returns(cluster, &before, "compute1", count)?;
     }
+    let marks = cluster.wait_marks(&before, "compute1", 2)?;
+    ensure!(marks[0].id != marks[1].id, "{marks:?}");
     cluster.audit(before, Excused::default())
 }
 
-/// The failure first, then the return: the audit finds any other order. The broken variant sends the return when the host is
-/// back.
+/// Its machines died all the same: a mark outlives the return of its host, and is sent when somebody listens. The failure first, then the
+/// return: the audit finds any other order. The broken variant sends the return when the host is back. S1-16, S1-54
 fn a_host_returns_during_a_dead_endpoint(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = cluster.begin_with_returns()?;
     cluster.all_down();

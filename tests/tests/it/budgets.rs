@@ -39,101 +39,55 @@ struct Budget {
     measure: fn() -> anyhow::Result<u64>,
 }
 
-/// All of them.
-const BUDGETS: &[Budget] = &[
-    Budget {
-        name: "wake-ups of an idle alerter",
-        limits: [0; 2],
-        unit: "in 12 s",
-        why: "a controller's processors are for its services, and who polls has missed an event",
-        measure: idle_wakeups,
-    },
-    Budget {
-        name: "flushes of one off",
-        limits: [2; 2],
-        unit: "syncs",
-        why: "of the log and of the directory: a fencing waits for the disk no longer than a mark needs",
-        measure: || Ok(count(&calls_of_one_off()?, "sync(")),
-    },
-    Budget {
-        name: "system calls of one off",
-        limits: [500; 2],
-        unit: "calls",
-        why: "each is one more that can hang or fail while a host is being fenced; half are of the process at the journal",
-        measure: || Ok(calls_of_one_off()?.lines().filter(|line| begins_call(line)).count() as u64),
-    },
-    Budget {
-        name: "own memory of an idle alerter",
-        limits: [2 * 1024, 4 * 1024],
-        unit: "KiB",
-        why: "it is there on every controller, for years",
-        measure: || memory(0, "RssAnon:"),
-    },
-    Budget {
-        name: "own memory with many open marks",
-        limits: [12 * 1024, 8 * 1024],
-        unit: "KiB",
-        why: "an endpoint that is dead for a week must not be a controller's trouble",
-        measure: || memory(many(), "RssAnon:"),
-    },
+macro_rules! budgets {
+    ($($name:literal: $limits:expr, $unit:literal, $why:literal => $measure:expr;)*) => {
+        &[$(Budget { name: $name, limits: $limits, unit: $unit, why: $why, measure: || $measure }),*]
+    };
+}
+
+/// All of them: a name; its limits and their unit; why; and how it is measured.
+const BUDGETS: &[Budget] = budgets! {
+    "wake-ups of an idle alerter": [0; 2], "in 12 s",
+        "a controller's processors are for its services, and who polls has missed an event" =>
+        idle_wakeups();
+    "flushes of one off": [2; 2], "syncs",
+        "of the log and of the directory: a fencing waits for the disk no longer than a mark needs" =>
+        Ok(count(&calls_of_one_off()?, "sync("));
+    "system calls of one off": [500; 2], "calls",
+        "each is one more that can hang or fail while a host is being fenced; half are of the process at the journal" =>
+        Ok(calls_of_one_off()?.lines().filter(|line| begins_call(line)).count() as u64);
+    "own memory of an idle alerter": [2 * 1024, 4 * 1024], "KiB",
+        "it is there on every controller, for years" =>
+        memory(0, "RssAnon:");
+    "own memory with many open marks": [12 * 1024, 8 * 1024], "KiB",
+        "an endpoint that is dead for a week must not be a controller's trouble" =>
+        memory(many(), "RssAnon:");
     // The program's own pages are most of it: wanted are 10 MiB, and 16 with many open marks.
-    Budget {
-        name: "resident memory of an idle alerter",
-        limits: [12 * 1024 + 512, 40 * 1024],
-        unit: "KiB",
-        why: "pages of the program count too, though the kernel may drop them",
-        measure: || memory(0, "VmRSS:"),
-    },
-    Budget {
-        name: "the most memory while many open marks are taken up",
-        limits: [22 * 1024, 48 * 1024],
-        unit: "KiB",
-        why: "what is read all at once grows with what there is",
-        measure: || memory(many(), "VmHWM:"),
-    },
-    Budget {
-        name: "fence_mark",
-        limits: [2944, WITH_SYMBOLS],
-        unit: "KiB",
-        why: "it is read from the disk while a host is being fenced",
-        measure: || size("fence_mark"),
-    },
-    Budget {
-        name: "alert_mark",
-        limits: [448, WITH_SYMBOLS],
-        unit: "KiB",
-        why: "Pacemaker starts it for each alert, on every controller",
-        measure: || size("alert_mark"),
-    },
-    Budget {
-        name: "nova-host-alerter",
-        limits: [12 * 1024, WITH_SYMBOLS],
-        unit: "KiB",
-        why: "a dependency that is larger than its use shows here",
-        measure: || size("nova-host-alerter"),
-    },
-    Budget {
-        name: "compute-health",
-        limits: [1408, WITH_SYMBOLS],
-        unit: "KiB",
-        why: "all of it is held in memory, on every compute host",
-        measure: || size("compute-health"),
-    },
-    Budget {
-        name: "resident memory of a checker",
-        limits: [2 * 1024, 8 * 1024],
-        unit: "KiB",
-        why: "its pages are locked, on every compute host",
-        measure: || checker(|pid| process::kibibytes(pid, "VmRSS:")),
-    },
-    Budget {
-        name: "wake-ups of a checker",
-        limits: [30; 2],
-        unit: "in 12 s",
-        why: "a look at all takes about ten, and there is one in ten seconds",
-        measure: || checker(fewest_wakeups),
-    },
-];
+    "resident memory of an idle alerter": [12 * 1024 + 512, 40 * 1024], "KiB",
+        "pages of the program count too, though the kernel may drop them" =>
+        memory(0, "VmRSS:");
+    "the most memory while many open marks are taken up": [22 * 1024, 48 * 1024], "KiB",
+        "what is read all at once grows with what there is" =>
+        memory(many(), "VmHWM:");
+    "fence_mark": [2944, WITH_SYMBOLS], "KiB",
+        "it is read from the disk while a host is being fenced" =>
+        size("fence_mark");
+    "alert_mark": [448, WITH_SYMBOLS], "KiB",
+        "Pacemaker starts it for each alert, on every controller" =>
+        size("alert_mark");
+    "nova-host-alerter": [12 * 1024, WITH_SYMBOLS], "KiB",
+        "a dependency that is larger than its use shows here" =>
+        size("nova-host-alerter");
+    "compute-health": [1408, WITH_SYMBOLS], "KiB",
+        "all of it is held in memory, on every compute host" =>
+        size("compute-health");
+    "resident memory of a checker": [2 * 1024, 8 * 1024], "KiB",
+        "its pages are locked, on every compute host" =>
+        checker(|pid| process::kibibytes(pid, "VmRSS:"));
+    "wake-ups of a checker": [30; 2], "in 12 s",
+        "a look at all takes about ten, and there is one in ten seconds" =>
+        checker(fewest_wakeups);
+};
 
 /// Its tests, and why they cannot run here, if they cannot.
 pub(crate) fn group() -> Group {
