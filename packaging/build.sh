@@ -73,11 +73,15 @@ compile() {
     echo "$sum" >"$target/tree"
 }
 
-# Names the machine: cargo then builds its own helpers with the usual flags.
+# Whether the toolchain has a standard library for musl; those of distributions have none.
+has_musl() { "${RUSTC:-rustc}" --print target-libdir --target "$musl" 2>/dev/null | xargs ls >/dev/null 2>&1; }
+
+# For musl, else with the system's own libc. It names the machine in any case: cargo then builds its own helpers with the usual flags.
 health() {
-    host=$("${RUSTC:-rustc}" -vV | sed -n 's/^host: //p')
-    (RUSTFLAGS="${RUSTFLAGS:-}${RUSTFLAGS:+ }-Ctarget-feature=+crt-static" && compile --target "$host" -p compute-health)
-    install -m 755 "$target/$host/release/compute-health" "$into/"
+    platform=$musl
+    has_musl || platform=$("${RUSTC:-rustc}" -vV | sed -n 's/^host: //p')
+    (RUSTFLAGS="${RUSTFLAGS:-}${RUSTFLAGS:+ }-Ctarget-feature=+crt-static" && compile --target "$platform" -p compute-health)
+    install -m 755 "$target/$platform/release/compute-health" "$into/"
 }
 
 third_party() {
@@ -88,7 +92,7 @@ third_party() {
 
 # Builds fence_mark alone, or says which compiler is missing.
 static() {
-    if ! "${RUSTC:-rustc}" --print target-libdir --target "$musl" 2>/dev/null | xargs ls >/dev/null 2>&1; then
+    if ! has_musl; then
         echo "make static: this toolchain has no standard library for $musl: \`rustup target add $musl\` fetches it" >&2
         exit 1
     fi
