@@ -278,9 +278,14 @@ pub const MUTANTS: &[Mutant] = &[
         "reach.appeared.is_none() && fencing.already_down.is_none()",
         ["a_found_fencing_of_a_host"]
     },
+    old! { "45 A1: the record of a clock that is ahead is proven by nothing of now", "alerter/src/intake/sightings.rs",
+        "row.failure_time.min(row.made_at)" =>
+        "row.failure_time",
+        ["what_a_clock_that_is_ahead_recorded"]
+    },
     old! { "45 A1: what comes back with a page has appeared", "alerter/src/intake/pass.rs",
-        "is_own || !self.has_a_part_back()" =>
-        "is_own || self.register.is_some()",
+        "!imported || !self.was_partial()" =>
+        "!imported || self.register.is_some()",
         ["what_comes_back_with_a_page"]
     },
     old! { "45 A1: what another alerter held was never notified", "alerter/src/intake/pass.rs",

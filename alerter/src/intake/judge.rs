@@ -139,7 +139,8 @@ impl Circumstances<'_> {
     fn may_not_have_been_back(&self, fencing: &Fencing, outages: &[Outage], reach: Reach) -> bool {
         let is_node = self.cib.is_some_and(|cib| cib.joins_itself(&fencing.node));
         let is_away = |o: &Outage| o.is_proven && o.returned_at.is_none() && !o.incarnations.is_empty();
-        let was_down = reach.appeared.is_none() && fencing.already_down == Some(true);
+        let is_said = fencing.origin == Origin::Operator;
+        let was_down = reach.appeared.is_none() && fencing.already_down == Some(true) && !is_said;
         let is_own = |o: &Outage| fencing.incarnation.as_ref().is_some_and(|c| o.incarnations.contains(c));
         was_down && outages.iter().any(|o| o.is_proven && is_own(o))
             || is_node && fencing.incarnation.is_none() && outages.iter().any(is_away)
@@ -886,18 +887,14 @@ mod tests {
     fn a_found_fencing_of_a_host_that_was_down_already_is_held_though_a_clock_says_it_was_back() {
         let judged = |has_appeared, already_down, made| {
             let outage = Outage { returned_at: Some(second(NOW - 900)), ..acknowledged(NOW - 4000) };
-            let incarnation = Some(connection(made));
-            let again = fencing("compute1", NOW, Origin::Fencer);
-            let again = Fencing { incarnation, already_down: Some(already_down), ..again };
+            let (incarnation, already_down) = (Some(connection(made)), Some(already_down));
+            let again = Fencing { incarnation, already_down, ..fencing("compute1", NOW, Origin::Fencer) };
             let known = Known { has_appeared, is_fresh: true, ..known_of(&again) };
             standing(Scene::back().at(NOW, |around| around.judgement_of_fencing(&known, &[outage])))
         };
         assert_eq!(judged(false, true, 50), Some("fenced-again"));
-        for (has_appeared, already_down, made) in
-            [(true, true, 50), (false, false, 50), (false, true, NOW - 100)]
-        {
-            assert_eq!(judged(has_appeared, already_down, made), Some("journal"));
-        }
+        let others = [judged(true, true, 50), judged(false, false, 50), judged(false, true, NOW - 100)];
+        assert_eq!(others, [Some("journal"); 3]);
     }
 
     /// A host that was back fails once more, soon after an outage of which Pacemaker has forgotten the connection: clocks that may

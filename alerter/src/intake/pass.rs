@@ -291,7 +291,7 @@ impl<'a> Intake<'a> {
             let is_refused = self.refused.contains_key(&Key::Settled(mark));
             let ended = stands(Key::Settled(mark)) || (!is_refused && self.was_seen(&Key::Settled(mark))?);
             let is_fresh = self.is_fresh(fencing, imported);
-            let has_appeared = is_fresh || self.has_appeared(fencing);
+            let has_appeared = is_fresh || self.has_appeared(fencing, imported);
             let waited =
                 lock(self.accounts).ledger.waited(Source::Fencings, key_of(fencing.id), self.instant);
             let traces = Traces { registered, published, ended };
@@ -396,22 +396,20 @@ impl<'a> Intake<'a> {
     /// Whether a fencing was made while this daemon was there. One of another controller must have appeared in the register since,
     /// and not be back there.
     pub(super) fn is_fresh(&self, fencing: &Fencing, imported: bool) -> bool {
-        let has_appeared = self.has_appeared(fencing);
+        let has_appeared = self.has_appeared(fencing, imported);
         self.is_of_this_run(fencing.committed_at) && (!imported || has_appeared)
     }
 
     /// Whether this daemon saw a fencing appear that was not there before. What comes back with a part of the register was there.
-    fn has_appeared(&self, fencing: &Fencing) -> bool {
-        let is_own = fencing.seen_by == self.base.controller;
-        let is_new = is_own || !self.has_a_part_back();
+    fn has_appeared(&self, fencing: &Fencing, imported: bool) -> bool {
+        let is_new = !imported || !self.was_partial();
         let appeared = lock(self.accounts).ledger.meet(Source::Fencings, key_of(fencing.id), is_new);
         let is_again = self.register.is_some_and(|it| it.sound.contains_key(&Key::Again(fencing.id)));
         appeared && !is_again
     }
 
-    fn has_a_part_back(&self) -> bool {
-        let was_partial = self.base.seen().register.as_ref().is_some_and(|before| before.is_partial);
-        was_partial && self.register.is_some_and(|entries| !entries.is_partial)
+    fn was_partial(&self) -> bool {
+        self.base.seen().register.as_ref().is_some_and(|before| before.is_partial)
     }
 
     /// Whether a time by this controller's clock is since the start of this daemon, and not so long ago that what it knew of it may

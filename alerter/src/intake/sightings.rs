@@ -323,8 +323,11 @@ impl Intake<'_> {
         let Some(outage) = outages.iter().find(|outage| outage.mark == mark) else { return Ok(()) };
         let connections = self.connections(&sighting.node, &outages, self.saw_appear(sighting))?;
         let joined = outage::Joined { outage, rule };
+        // What was marked here had failed by then, whatever clock dates the failure.
+        let is_own = row.made_by == self.base.controller;
+        let claimed = if is_own { row.failure_time.min(row.made_at) } else { row.failure_time };
         match self.around.proof_by(sighting) {
-            Some(proof) if outage::is_proof(joined, sighting, row.failure_time, &connections) => {
+            Some(proof) if outage::is_proof(joined, sighting, claimed, &connections) => {
                 self.prove(mark, proof, self.saw_appear(sighting))
             }
             _ => Ok(()),

@@ -437,6 +437,18 @@ fn a_host_that_is_back_is_not_marked_by_a_witness_whose_clock_is_ahead() {
     assert_eq!(site.notified.len(), 2);
 }
 
+/// No key vouches for what a controller recorded whose clock is ahead: Pacemaker does, here. The broken variant goes by the time of that
+/// record, which comes after all that proves it.
+#[test]
+fn what_a_clock_that_is_ahead_recorded_is_proven_by_what_appears() {
+    for ahead in BEHIND {
+        let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
+        site.skews.insert("ctl2", ahead * 1000);
+        alerter.meets_outage(&mut site, "compute1", "ctl2", 40);
+        site.assert_all_notified();
+    }
+}
+
 /// B3: what was kept with an older outage proves a mark whose record comes later. The host and the controller that held its newest
 /// connection were lost together, so that only the record knows of it.
 #[test]

@@ -171,9 +171,7 @@ impl Audit {
                 && self.rows.insert(mark, row.clone()).is_none()
             {
                 self.met.insert(mark, world.clock.now);
-                if row.settled.is_some() {
-                    self.was_over.insert(mark);
-                }
+                self.was_over.extend(row.settled.is_some().then_some(mark));
                 self.say(world, || format!("{} has mark {mark} ({})", row.node, row.standing.as_str()));
             }
         }
