@@ -21,7 +21,8 @@ pub(crate) const OVERTAKEN: &str = "the host failed again before the route was n
 const OVER: &str = "d.state IN ('acknowledged', 'dismissed', 'cancelled')";
 
 /// Whether the route `route` took a later mark of the host of mark `m`, and took it no earlier: an endpoint keeps what it got last. One
-/// alerter's own clock says which of two was later, or that the host is back from the one alone; else both are called back.
+/// alerter's own clock says which of two was later, or that the host is back from the one alone; else both are called back, as where
+/// that clock was set and contradicts itself.
 fn overtaken(route: &str) -> String {
     let [by_itself, elsewhere] = TAKEN;
     format!(
@@ -29,6 +30,7 @@ fn overtaken(route: &str) -> String {
            AND e.last_kind IN ('{by_itself}', '{elsewhere}')
            WHERE n.node = m.node AND n.id <> m.id
            AND (n.made_by = m.made_by AND (n.made_at, n.id) > (m.made_at, m.id) OR n.returned_at IS NULL AND m.returned_at IS NOT NULL)
+           AND (n.return_known_at IS NULL OR n.return_known_at >= coalesce(m.return_known_at, 0))
            AND e.ended_at >= coalesce((SELECT b.ended_at FROM delivery b WHERE b.mark = m.id AND b.route = {route}), e.ended_at))"
     )
 }
