@@ -133,8 +133,8 @@ impl Circumstances<'_> {
         is_next && known.waited < FENCED_GRACE && self.cib.is_some_and(may_be_fenced)
     }
 
-    /// Whether a host may have been down all the time although a return is known: a cluster node that has done nothing since it was
-    /// fenced, of which Pacemaker has no `node_fenced`; or one that was down already, with the connection of its last outage, where nobody
+    /// Whether a host that is fenced may not have been back since its last outage: a cluster node that has done nothing since, with no
+    /// return seen, of which Pacemaker has no `node_fenced`; or one that was down already, with the connection of that outage, where nobody
     /// saw it fenced again and so only clocks say that it was back first.
     fn may_not_have_been_back(&self, fencing: &Fencing, outages: &[Outage], reach: Reach) -> bool {
         let is_node = self.cib.is_some_and(|cib| cib.joins_itself(&fencing.node));
