@@ -73,7 +73,9 @@ fn open_mark_of_a_host_that_is_back(cluster: &mut Cluster, before: &Before) -> a
     cluster.all_down();
     cluster.crash(HOST)?;
     cluster.wait_back(before, HOST)?;
-    cluster.wait_open(before, HOST)
+    cluster.wait_open(before, HOST)?;
+    // What no alerter has seen is forgotten with the cluster: a host that is lost as it boots would still be in this outage.
+    cluster.wait_mark(before, HOST, "back", |mark| mark.returned_at.is_some())
 }
 
 /// Ends all controllers, and boots them.
