@@ -1,39 +1,42 @@
-//! An alerter of the simulator: the real journal, intake, policy, outboxes and register's upkeep in the engine's order, at
-//! virtual time. Only the exchanges themselves are the model's.
+//! The simulator's alerter: the real journals, intake, policy, outboxes and register's upkeep in the engine's order, at virtual time.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use alerter::base::Base;
-use alerter::base::store::Store;
-use alerter::cluster::{Cluster, Kept, View};
+use alerter::cluster::{Kept, View};
 use alerter::config;
 use alerter::delivery::endpoint::Endpoint;
 use alerter::delivery::outbox::{FRESH, Outbox};
 use alerter::delivery::trouble::Troubles;
 use alerter::delivery::{endpoint, of_this_host, sign_of};
 use alerter::intake::upkeep::Upkeep;
-use alerter::intake::{apply, start};
+use alerter::intake::{account, apply};
 use alerter::moment::Moment;
 use alerter::policy::steer;
 use alerter::probes::Conclusion;
 use alerter::state::Shared;
 use drivers::{Failure, Kind, Outcome, Peer, Step};
-use fastrand::Rng;
-use journal::{Capacity, DueDelivery, Ended, Journal, JournalError, RegisterWait, Role, Tried, Verdict};
+use journal::{
+    Callback, Capacity, Dispatched, DueDelivery, Ended, Journal, JournalError, RegisterWait, Says, Tried,
+    Verdict,
+};
 use marks::delivery::{ACCEPTED, State};
-use marks::id::MarkId;
-
-use marks::register::{Entries, Entry, Register};
+use marks::fencing::Fencing;
+use marks::host::HostName;
+use marks::id::{MarkId, NoteId};
+use marks::mark::{MarkRow, Settlement};
+use marks::register::{
+    About, Decision, Ending, Entries, Entry, Key, Register, Returned, Scope, Settled, Unsealed,
+};
+use marks::sighting::{Sighting, Witness};
 use marks::time::{Boot, CLOCK_SKEW, Timestamp};
-use pacemaker::register::Tools;
+use pacemaker::cib::Cib;
+use simulator::cib::CONTROLLERS;
+use simulator::{Alerter, Answer, Clock, Command, Cut, Delivery, Disk, Fake, Fenced, Forgery, Mark, Scene};
+use simulator::{Status, Tells, World};
 
-use super::audit::Audit;
-use super::story::Cut;
-use super::world::{Attempt, CONTROLLERS, Mood, World};
-use crate::site::Plain;
+use crate::site::{self, Homes, Plain};
 
 /// How long a mark waits for the register.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -41,12 +44,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: u64 = 2_000;
 /// What is fenced is judged again when evidence alone makes a mark, by the CIB and by the history.
 const GRACES: [u64; 2] = [11_000, 22_000];
+/// How far ahead a forged mark lies.
+const TEN_YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
 /// How long a receiver that confirms later may take.
 const WITHIN: Duration = Duration::from_secs(300);
-/// A host that was found up is probed again after so many milliseconds.
-const AGAIN: u64 = 60_000;
-/// The time limit of an exchange, in milliseconds.
-const LIMIT: u64 = 10_000;
+/// The time limit of an exchange.
+const LIMIT: Duration = Duration::from_secs(10);
+/// What is written of a mark, and what a full disk says to it.
+const TABLES: [&str; 7] = ["fencing", "mark", "folded", "delivery", "hold", "connection", "history"];
+const WRITES: [&str; 3] = ["INSERT", "UPDATE", "DELETE"];
+const REFUSED: &str = "BEGIN SELECT RAISE(ABORT, 'the disk is full'); END;";
 
 /// Routes that send and, where their address says so, go on behind an acknowledgement.
 static KINDS: [Kind; 1] = [Kind {
@@ -54,7 +61,7 @@ static KINDS: [Kind; 1] = [Kind {
     configure: |table| {
         let goes_on = table.text("url", |url| Ok(url.ends_with("/on")));
         let steps: &[Step] = if goes_on.unwrap_or_default() { &[Step::Return] } else { &[] };
-        Some(Arc::new(Plain::with(steps, Duration::from_millis(LIMIT), false)))
+        Some(Arc::new(Plain::with(steps, LIMIT, false)))
     },
 }];
 
@@ -89,25 +96,103 @@ struct Flight {
     outcome: Outcome,
 }
 
-/// What a receiver is to confirm, by the world's clock.
-pub(super) struct Callback {
-    pub(super) at: u64,
-    pub(super) route: String,
-    pub(super) mark: MarkId,
+/// What a pass has found before anything begins.
+struct Planned {
+    dispatched: Dispatched,
+    capacity: Vec<Capacity>,
+    /// The answers are on record.
+    comes_first: bool,
 }
 
-/// What probes said of a mark's host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
-    Up,
-    Down,
+/// What the controllers read of the model, as the product has it.
+#[derive(Default)]
+struct Reader {
+    cib: Option<(Arc<str>, Arc<Cib>)>,
+    known: HashMap<String, (String, Entry)>,
+}
+
+impl Reader {
+    fn cib(&mut self, world: &mut World) -> Arc<Cib> {
+        let xml = world.cib();
+        let known = self.cib.take().filter(|(known, _)| Arc::ptr_eq(known, &xml));
+        let (_, cib) = self.cib.insert(known.unwrap_or_else(|| {
+            let cib = Cib::parse(&xml).unwrap();
+            (xml, Arc::new(cib))
+        }));
+        Arc::clone(cib)
+    }
+
+    fn entries(&mut self, world: &World) -> Entries {
+        let mut entries = Entries { is_partial: world.lacking.is_some(), ..Entries::default() };
+        for (text, written) in &world.register {
+            let read = || {
+                let key = Key::parse(&text[1..]).unwrap();
+                (written.value.clone(), Entry::parse(key, &written.value).unwrap())
+            };
+            let known = self.known.entry(text.clone()).or_insert_with(read);
+            if known.0 != written.value {
+                *known = read();
+            }
+            let (key, entry) = (known.1.key(), known.1.clone());
+            if written.is_planted {
+                entries.unsealed.insert(key.clone(), Unsealed::Unknown);
+            } else if world.has_key && !written.is_missing {
+                entries.sealed.insert(key.clone());
+            }
+            if !written.is_missing {
+                entries.sound.insert(key, entry);
+            }
+        }
+        entries
+    }
+
+    /// What `fence_mark` writes now.
+    fn fencing(&mut self, world: &mut World, controller: usize, fenced: &Fenced) -> Fencing {
+        let cib = self.cib(world);
+        Fencing {
+            id: fenced.id,
+            committed_at: fenced.at + Duration::from_millis(30),
+            seen_by: CONTROLLERS[controller].to_owned(),
+            incarnation: cib.incarnation_of(&fenced.host),
+            already_down: cib.fenced_before(&fenced.host),
+            ..samples::fencing(fenced.host.as_str(), fenced.at)
+        }
+    }
+}
+
+/// The key's text, which sorts as the key does.
+fn text(key: &Key) -> String {
+    let text = key.to_string();
+    let rank = "fmasropw".find(&text[..1]).unwrap();
+    let is_second = text.ends_with(".again") || text.ends_with(".end");
+    format!("{:x}{text}", 2 * rank + usize::from(is_second))
+}
+
+fn publish(world: &mut World, entry: &Entry) {
+    let tells = match entry {
+        Entry::Decision(decision) => Tells::Word(decision.id),
+        Entry::Ending(ending) => Tells::End(ending.id),
+        Entry::Acknowledged(taken) => Tells::Taken(taken.mark, taken.route.clone()),
+        _ => Tells::Other,
+    };
+    world.publish(text(&entry.key()), entry.value(), tells);
+}
+
+fn moment(clock: &Clock) -> Moment {
+    static BASE: LazyLock<Instant> = LazyLock::new(Instant::now);
+    Moment { instant: *BASE + Duration::from_millis(clock.now), wall: clock.wall() }
+}
+
+/// The active controller's boot: all have run since before the story.
+fn boot(clock: &Clock) -> Boot {
+    let id = CONTROLLERS[clock.active].to_owned();
+    Boot { id, began: Timestamp(clock.wall().0 - clock.now.cast_signed()) }
 }
 
 /// One daemon.
-pub(super) struct Daemon {
-    pub(super) controller: usize,
-    pub(super) journal: Journal,
-    pub(super) shared: Arc<Shared>,
+struct Daemon {
+    journal: Journal,
+    shared: Arc<Shared>,
     broken: Broken,
     upkeep: Upkeep,
     /// When the cluster is polled, and when the engine only wakes.
@@ -117,44 +202,24 @@ pub(super) struct Daemon {
     flights: Vec<Flight>,
     /// Answers that are not on record.
     answers: Vec<Ended>,
-    /// Begun in the journal and not ended there.
-    pub(super) under_way: BTreeSet<(MarkId, String)>,
-    pub(super) probed: BTreeMap<MarkId, Found>,
-    asked: BTreeMap<MarkId, u64>,
-    pub(super) callbacks: Vec<Callback>,
     clocks: Moment,
     history_read: usize,
-    /// Milliseconds since the story began.
-    pub(super) began: u64,
-    /// Since when nothing could be written, in the same.
-    pub(super) trouble: Option<u64>,
     /// The work of the last pass is still to be done.
     wants_poll: bool,
     /// Begun in the journal, not sent, and to be taken back.
     unsent: Vec<DueDelivery>,
+    /// What of the history was shown.
+    seen: Option<i64>,
 }
 
 impl Daemon {
-    /// What `run` does before its first poll.
-    pub(super) fn start(world: &mut World, controller: usize, broken: Broken) -> Self {
-        world.clock.active = controller;
-        let open = || Journal::open(&world.journal(controller), Role::Alerter).unwrap();
-        let (store, _thread) = Store::start(open()).unwrap();
-        let settings = config::load_with(&world.settings(controller), &KINDS).unwrap();
-        let cluster = Cluster::start(Register::Attrd, Tools::default(), PathBuf::new()).unwrap();
-        let mut base = Base::new(settings, store, cluster);
-        base.controller = CONTROLLERS[controller].to_owned();
-        let shared = Shared::new(base);
-        let (mut journal, shared, clocks) = (open(), Arc::new(shared), world.clock.moment());
-        let now = clocks.wall;
-        *shared.base.started() = now;
-        start::recover(&mut journal, now).unwrap();
-        journal.mind_the_clock(&world.clock.boot(), now).unwrap();
+    fn start(world: &World, homes: &Homes, broken: Broken) -> Self {
+        let (name, clocks) = (CONTROLLERS[world.clock.active], moment(&world.clock));
+        let (journal, shared) = site::begin((homes, name), &KINDS, &boot(&world.clock), clocks.wall);
         let tried = journal.tried().unwrap();
         *shared.routes.outboxes() = outboxes(&shared, &tried, clocks);
         *shared.routes.troubles() = Troubles::from_former(tried);
         let mut daemon = Self {
-            controller,
             journal,
             shared,
             broken,
@@ -164,70 +229,52 @@ impl Daemon {
             upkeep_at: None,
             flights: Vec::new(),
             answers: Vec::new(),
-            under_way: BTreeSet::new(),
-            probed: BTreeMap::new(),
-            asked: BTreeMap::new(),
-            callbacks: Vec::new(),
             clocks,
             history_read: usize::MAX,
-            began: world.clock.now,
-            trouble: None,
             wants_poll: false,
             unsent: Vec::new(),
+            seen: None,
         };
         daemon.poll_soon(world.clock.now);
         daemon
     }
 
     /// Something in the cluster may have changed.
-    pub(super) fn poll_soon(&mut self, now: u64) {
+    fn poll_soon(&mut self, now: u64) {
         self.polls.extend([now, now + GRACES[0], now + GRACES[1]]);
     }
 
     /// A pass has failed: the next one comes a second later.
-    pub(super) fn cannot_write(&mut self, now: u64) {
-        self.trouble.get_or_insert(now);
+    fn cannot_write(&mut self, now: u64) {
         self.polls.insert(now + 1_000);
         self.wants_poll = true;
     }
 
-    /// Whether its monitor fails for want of a disk: the daemon's own rule, by a clock that cannot be moved.
-    pub(super) fn is_better_elsewhere(&self, now: u64) -> bool {
-        let Some(since) = self.trouble.filter(|_| self.broken != Broken::StaysAtItsDisk) else {
-            return false;
-        };
-        let since = Instant::now() - Duration::from_millis(now - since);
-        *self.shared.journal_trouble() = Some((since, "it is full".to_owned()));
-        self.shared.is_better_elsewhere()
-    }
-
-    /// One pass of the engine. Gives where it was killed.
-    pub(super) fn pass(
-        &mut self,
-        world: &mut World,
-        audit: &mut Audit,
-        rng: &mut Rng,
-        cut: Option<Cut>,
-    ) -> Result<(), Cut> {
-        let now = world.clock.moment();
-        self.mind_the_clock(now, &world.clock.boot())?;
-        self.gather(world, rng, now);
+    /// One pass of the engine, until it begins what is due. Gives where it was killed.
+    fn pass(&mut self, scene: &mut Scene, reader: &mut Reader, cut: Option<Cut>) -> Result<(), Cut> {
+        let world = &mut scene.world;
+        let now = moment(&world.clock);
+        self.mind_the_clock(now, &boot(&world.clock))?;
+        self.gather(world, now);
         if !self.answers.is_empty() {
             stop_at(cut, Cut::BeforeRecord)?;
         }
-        self.take_back(now)?;
+        self.take_back(scene, now)?;
+        let world = &mut scene.world;
         if self.is_time_to_poll(world.clock.now) {
-            self.take_in(world, now)?;
+            self.take_in(world, reader, now)?;
             stop_at(cut, Cut::BeforePolicy)?;
             written(steer::steer(&mut self.journal, self.shared.policy(), now.wall))?;
             stop_at(cut, Cut::BeforeRegister)?;
-            self.keep_up(world, now.wall)?;
+            self.keep_up(world, reader, now.wall)?;
         } else if self.upkeep_at.is_some_and(|at| at <= world.clock.now) {
-            self.keep_up(world, now.wall)?;
+            self.keep_up(world, reader, now.wall)?;
         }
-        self.probe(world, rng);
-        self.dispatch(world, audit, rng, (now, cut))?;
-        self.ask_hosts(world, rng);
+        for (mark, is_up) in scene.probed() {
+            let healthy = || Conclusion::Healthy("exec.bmc answers".into());
+            let said = if is_up { healthy() } else { Conclusion::Confirmed };
+            self.shared.policy.conclusions().insert(mark, said);
+        }
         Ok(())
     }
 
@@ -253,15 +300,15 @@ impl Daemon {
         Ok(())
     }
 
-    fn take_in(&mut self, world: &mut World, now: Moment) -> Result<(), Cut> {
+    fn take_in(&mut self, world: &mut World, reader: &mut Reader, now: Moment) -> Result<(), Cut> {
         if self.broken == Broken::BlocksClearing && self.is_stormy() {
             return Ok(());
         }
-        let is_recent = world.clock.now.saturating_sub(world.fenced.max(self.began)) < 60_000;
-        let with_history = is_recent || self.history_read != world.history.len() || self.trouble.is_some();
-        self.poll(world, now, with_history)?;
+        let is_recent = world.clock.now.saturating_sub(world.fenced.max(world.began)) < 60_000;
+        let with_history = is_recent || self.history_read != world.history().len() || world.trouble.is_some();
+        self.poll((world, reader), now, with_history)?;
         if std::mem::take(&mut self.shared.base.seen().history_wanted) && !with_history {
-            self.poll(world, now, true)?;
+            self.poll((world, reader), now, true)?;
         }
         Ok(())
     }
@@ -271,21 +318,26 @@ impl Daemon {
         holds.values().any(|held| held.words.iter().any(|word| word == "storm"))
     }
 
-    fn poll(&mut self, world: &mut World, now: Moment, with_history: bool) -> Result<(), Cut> {
+    fn poll(
+        &mut self,
+        (world, reader): (&mut World, &mut Reader),
+        now: Moment,
+        with_history: bool,
+    ) -> Result<(), Cut> {
         let view = Arc::new(View {
             taken: now.instant,
             quorum: Ok(true),
-            entries: Ok(self.entries(world)),
+            entries: Ok(self.broken(reader.entries(world), world)),
             known: None,
             kept: Kept::default(),
-            cib: Ok(world.cib()),
-            history: with_history.then(|| Ok(world.history())),
+            cib: Ok(reader.cib(world)),
+            history: with_history.then(|| Ok(world.history().map(seen).collect())),
         });
         if with_history {
-            self.history_read = world.history.len();
+            self.history_read = world.history().len();
         }
         // It asks for news every other second, which is not played: the cluster was as it is until this moment.
-        if self.shared.base.seen().has_passed() && self.trouble.is_none() {
+        if self.shared.base.seen().has_passed() && world.trouble.is_none() {
             let before = Duration::from_secs(1);
             let asked = Moment { instant: now.instant - before, wall: now.wall - before };
             self.shared.base.seen().note_no_news(true, asked);
@@ -295,8 +347,7 @@ impl Daemon {
         written(apply::take_in_at(&mut self.journal, known, Some(&view), now))
     }
 
-    fn entries(&self, world: &World) -> Entries {
-        let mut entries = world.entries();
+    fn broken(&self, mut entries: Entries, world: &World) -> Entries {
         if self.broken == Broken::VoidsWhatLiesAhead {
             let latest = world.clock.wall() + CLOCK_SKEW;
             entries.sound.retain(|_, entry| entry.at() <= latest);
@@ -309,8 +360,8 @@ impl Daemon {
     }
 
     /// Writes what the register lacks.
-    fn keep_up(&mut self, world: &mut World, now: Timestamp) -> Result<(), Cut> {
-        let entries = world.entries();
+    fn keep_up(&mut self, world: &mut World, reader: &mut Reader, now: Timestamp) -> Result<(), Cut> {
+        let entries = reader.entries(world);
         let found = (Register::Attrd, &entries);
         let wanted = written(self.upkeep.wanted(&mut self.journal, &self.shared.base, found, now))?;
         self.upkeep_at = None;
@@ -319,9 +370,9 @@ impl Daemon {
             let key = entry.key();
             let is_there = entries.sound.contains_key(&key) && !entries.unsealed.contains_key(&key);
             if !is_there {
-                world.publish(entry);
+                publish(world, &entry);
             }
-            if !is_there || (matches!(key, marks::register::Key::Mark(_)) && !self.is_published(&key)) {
+            if !is_there || (matches!(key, Key::Mark(_)) && !self.is_published(&key)) {
                 new.push(key.to_string());
             }
         }
@@ -331,12 +382,12 @@ impl Daemon {
         }
     }
 
-    fn is_published(&self, key: &marks::register::Key) -> bool {
+    fn is_published(&self, key: &Key) -> bool {
         self.journal.is_published(Register::Attrd, &key.to_string()).unwrap()
     }
 
     /// Takes up what has ended: what it says of the endpoint, and of the mark.
-    fn gather(&mut self, world: &mut World, rng: &mut Rng, now: Moment) {
+    fn gather(&mut self, world: &mut World, now: Moment) {
         let mut ended: Vec<Flight> = Vec::new();
         for flight in std::mem::take(&mut self.flights) {
             if flight.ends <= world.clock.now { ended.push(flight) } else { self.flights.push(flight) }
@@ -345,8 +396,8 @@ impl Daemon {
             let took = Duration::from_millis(world.clock.now - flight.began);
             let outcome = of_this_host(&self.shared.sending(), &flight.due, flight.outcome);
             let flight = Flight { outcome, ..flight };
-            self.note(&flight, took, now, rng.f64());
-            let verdict = self.judge(&flight, now.wall, rng.f64());
+            self.note(&flight, took, now, world.rng.f64());
+            let verdict = self.judge(&flight, now.wall, world.rng.f64());
             let (mark, route) = (flight.due.mark.id, flight.due.delivery.route.clone());
             self.answers.push(Ended { mark, route, verdict, at: now.wall });
         }
@@ -405,7 +456,7 @@ impl Daemon {
     }
 
     /// What stands in an outbox for too long begins again.
-    fn take_back(&mut self, now: Moment) -> Result<(), Cut> {
+    fn take_back(&mut self, scene: &mut Scene, now: Moment) -> Result<(), Cut> {
         for outbox in self.shared.routes.outboxes().values_mut() {
             self.unsent.extend(outbox.remove_stale(now));
         }
@@ -413,61 +464,58 @@ impl Daemon {
             self.unsent.iter().map(|due| (due.mark.id, due.delivery.route.as_str())).collect();
         written(self.journal.take_back(&keys, now.wall))?;
         for due in self.unsent.drain(..) {
-            self.under_way.remove(&(due.mark.id, due.delivery.route));
+            scene.ended(due.mark.id, &due.delivery.route);
         }
         Ok(())
+    }
+
+    /// Puts answers on record where limits want that first, and plans.
+    fn plan(&mut self, now: Moment) -> Result<Planned, Cut> {
+        let (capacity, wait) = (self.capacity(now), wait(now));
+        let comes_first = self.shared.policy.steering().is_limited();
+        let first: &[Ended] = if comes_first { &self.answers } else { &[] };
+        let dispatched = written(self.journal.dispatch(first, &[], wait, now.wall))?;
+        written(steer::keep_up(&mut self.journal, self.shared.policy(), (&capacity, wait), now.wall))?;
+        Ok(Planned { dispatched, capacity, comes_first })
     }
 
     /// Puts answers on record, begins what is due and sends it.
     fn dispatch(
         &mut self,
-        world: &mut World,
-        audit: &mut Audit,
-        rng: &mut Rng,
+        scene: &mut Scene,
+        planned: Planned,
         (now, cut): (Moment, Option<Cut>),
     ) -> Result<(), Cut> {
-        let ended = self.answers.clone();
-        let capacity = self.capacity(now);
-        let wait = Some(RegisterWait {
-            register: Register::Attrd,
-            waited_since: now.wall - PATIENCE,
-            own_since: None,
-        });
-        let comes_first = self.shared.policy.steering().is_limited();
-        let (first, then): (&[Ended], &[Ended]) = if comes_first { (&ended, &[]) } else { (&[], &ended) };
-        let mut dispatched = written(self.journal.dispatch(first, &[], wait, now.wall))?;
-        written(steer::keep_up(&mut self.journal, self.shared.policy(), (&capacity, wait), now.wall))?;
-        audit.check(world, self);
+        let Planned { mut dispatched, capacity, comes_first } = planned;
         self.break_holds(now.wall);
-        dispatched.add(written(self.journal.dispatch(then, &capacity, wait, now.wall))?);
-        self.answers.clear();
+        let then: &[Ended] = if comes_first { &[] } else { &self.answers };
+        dispatched.add(written(self.journal.dispatch(then, &capacity, wait(now), now.wall))?);
+        let ended = std::mem::take(&mut self.answers);
         self.shared.base.damages.report(&dispatched.damaged);
-        for Ended { mark, route, .. } in ended.iter() {
-            audit.ended(world, *mark, route);
-            self.under_way.remove(&(*mark, route.clone()));
+        for Ended { mark, route, .. } in &ended {
+            scene.ended(*mark, route);
         }
-        for due in &dispatched.begun {
-            self.under_way.insert((due.mark.id, due.delivery.route.clone()));
-            audit.begun(world, self, due);
+        scene.begun(dispatched.begun.iter().map(shown));
+        for (mark, delivery) in dispatched.kept.iter().map(shown) {
+            scene.kept(&mark, &delivery);
         }
-        audit.count(world, self);
-        dispatched.kept.iter().for_each(|due| audit.kept(world, due));
+        let at = scene.world.clock.now;
         if !dispatched.kept.is_empty() {
             let waiting = self.journal.waiting().unwrap();
             self.shared.routes.troubles().keep_only(|route| waiting.contains_key(route));
-            self.wakes.insert(world.clock.now);
+            self.wakes.insert(at);
         }
         if !ended.is_empty() || !dispatched.begun.is_empty() {
-            self.upkeep_at = Some(world.clock.now + 100);
-            self.wakes.insert(world.clock.now + POLL);
+            self.upkeep_at = Some(at + 100);
+            self.wakes.insert(at + POLL);
         }
         let has_begun = !dispatched.begun.is_empty();
         self.take_up(dispatched.begun, &capacity, now);
         if has_begun {
             stop_at(cut, Cut::BeforeSending)?;
         }
-        let sent = self.send(world, audit, rng, now);
-        self.knock(world, now.instant);
+        let sent = self.send(scene, now);
+        self.knock(scene, now.instant);
         if sent > 0 {
             stop_at(cut, Cut::Sent)?;
         }
@@ -475,12 +523,11 @@ impl Daemon {
     }
 
     /// Asks endpoints that are away.
-    fn knock(&mut self, world: &World, now: Instant) {
+    fn knock(&mut self, scene: &Scene, now: Instant) {
         for (route, _) in self.shared.routes.knocks(now) {
-            let receiver = &world.receivers[route.split('.').next().unwrap()];
-            let connects = !matches!(receiver.mood, Mood::Refuses);
+            let connects = scene.connects(&route);
             self.shared.routes.outboxes().get_mut(&route).unwrap().knocked(now, connects, now);
-            self.wakes.extend(connects.then_some(world.clock.now + 1));
+            self.wakes.extend(connects.then_some(scene.world.clock.now + 1));
         }
     }
 
@@ -527,15 +574,16 @@ impl Daemon {
         }
     }
 
-    fn send(&mut self, world: &mut World, audit: &mut Audit, rng: &mut Rng, now: Moment) -> usize {
+    fn send(&mut self, scene: &mut Scene, now: Moment) -> usize {
         let names: BTreeSet<String> = self.shared.routes.outboxes().keys().cloned().collect();
         let mut count = 0;
         for name in names {
             loop {
                 let next = self.shared.routes.outboxes().get_mut(&name).and_then(|outbox| outbox.next(now));
                 let Some(due) = next else { break };
-                let (outcome, takes) = self.arrive(world, audit, rng, &due);
-                let began = world.clock.now;
+                let (mark, delivery) = shown(&due);
+                let (answer, takes) = scene.send(&mark, &delivery);
+                let (outcome, began) = (outcome(answer, delivery.base()), scene.world.clock.now);
                 self.flights.push(Flight { ends: began + takes, began, due, outcome });
                 count += 1;
             }
@@ -543,110 +591,18 @@ impl Daemon {
         count
     }
 
-    /// The bytes reach the receiver, or do not; gives what comes of it and after how many milliseconds.
-    fn arrive(
-        &mut self,
-        world: &mut World,
-        audit: &mut Audit,
-        rng: &mut Rng,
-        due: &DueDelivery,
-    ) -> (Outcome, u64) {
-        let (mark, at) = (due.mark.id, world.clock.now);
-        let route = due.delivery.route.split('.').next().unwrap().to_owned();
-        let receiver = world.receivers.get_mut(&route).unwrap();
-        let takes = rng.u64(1..=receiver.pace);
-        let failure = |kind| Failure::new(kind, kind);
-        let arrives = match receiver.mood {
-            Mood::Refuses => {
-                let peer = Some(Peer(route, 80));
-                return (Outcome::Unreachable(failure("connect").of_peer(peer)), 1);
-            }
-            Mood::Busy => return (Outcome::Retry(failure("http-503")), takes),
-            Mood::Denies => return (Outcome::Refused(failure("http-401")), takes),
-            Mood::TimesOut if rng.bool() => return (Outcome::Unknown(failure("timed-out")), LIMIT),
-            Mood::TimesOut => false,
-            Mood::Takes => true,
-        };
-        if due.delivery.is_return() {
-            audit.step(world, due);
-            let receiver = world.receivers.get_mut(&route).unwrap();
-            let is_own = receiver.down.get(&due.mark.node) == Some(&mark);
-            if due.delivery.is_return() && is_own {
-                receiver.down.remove(&due.mark.node);
-            }
-            return match arrives {
-                true => (Outcome::Acknowledged { reference: None }, takes),
-                false => (Outcome::Unknown(failure("timed-out")), LIMIT),
-            };
-        }
-        if receiver.rejects.contains(&due.mark.node) {
-            return (Outcome::Rejected(failure("http-422")), takes);
-        }
-        receiver.got.insert(mark);
-        receiver.down.insert(due.mark.node.clone(), mark);
-        receiver.notified.entry(due.mark.node.clone()).or_insert(at);
-        let attempt = Attempt { mark, node: due.mark.node.clone(), body: due.delivery.body.clone() };
-        if !receiver.confirms_later {
-            receiver.has.insert(mark);
-        }
-        let later = receiver.confirms_later;
-        audit.arrived(world, &route, attempt);
-        if later {
-            // Now and then it comes too late, and the mark is sent once more.
-            let wait = if rng.u8(..4) == 0 { rng.u64(300_000..600_000) } else { rng.u64(500..60_000) };
-            self.callbacks.push(Callback { at: at + wait, route, mark });
-        }
-        match (arrives, later) {
-            (false, _) => (Outcome::Unknown(failure("timed-out")), LIMIT),
-            (true, true) => (Outcome::Accepted { within: WITHIN }, takes),
-            (true, false) => (Outcome::Acknowledged { reference: None }, takes),
-        }
-    }
-
-    /// Gives the policy what probes say.
-    fn probe(&mut self, world: &World, rng: &mut Rng) {
-        let due: Vec<MarkId> =
-            self.asked.iter().filter(|(_, at)| **at <= world.clock.now).map(|(mark, _)| *mark).collect();
-        for mark in due {
-            self.asked.remove(&mark);
-            let Ok(Some(row)) = self.journal.mark(mark) else { continue };
-            let is_up = world.hosts[world.index_of[&row.node]].is_up || rng.u8(..10) == 0;
-            let (found, said) = match is_up {
-                true => (Found::Up, Conclusion::Healthy("exec.bmc answers".into())),
-                false => (Found::Down, Conclusion::Confirmed),
-            };
-            self.probed.insert(mark, found);
-            self.shared.policy.conclusions().insert(mark, said);
-        }
-    }
-
-    /// Probes the hosts whose marks wait for that, and no others.
-    fn ask_hosts(&mut self, world: &World, rng: &mut Rng) {
-        let wanted: BTreeSet<MarkId> =
-            self.shared.policy.steering().to_probe().into_iter().map(|(mark, ..)| mark).collect();
-        self.asked.retain(|mark, _| wanted.contains(mark));
-        for mark in wanted {
-            let wait = if self.probed.get(&mark) == Some(&Found::Up) { AGAIN } else { rng.u64(500..15_000) };
-            self.asked.entry(mark).or_insert(world.clock.now + wait);
-        }
-    }
-
-    /// When there is a reason for another pass.
-    pub(super) fn next(&self, world: &World) -> Option<u64> {
-        self.reasons(world).into_iter().filter_map(|(_, at)| at).min()
-    }
-
     /// What it waits for.
-    pub(super) fn reasons(&self, world: &World) -> [(&'static str, Option<u64>); 9] {
-        let (now, clock) = (world.clock.moment(), &world.clock);
+    fn reasons(&self, world: &World) -> Vec<(&'static str, u64)> {
+        let (now, clock) = (moment(&world.clock), &world.clock);
         let due = self.journal.next_due(now.wall, &self.capacity(now)).unwrap();
         // A pass that could not write is made again at a poll.
-        let planned = self.shared.policy.steering().next().filter(|_| self.trouble.is_none());
+        let planned = self.shared.policy.steering().next().filter(|_| world.trouble.is_none());
         let outboxes = self.shared.routes.outboxes();
         let rest = outboxes.values().filter_map(|outbox| outbox.endpoint.rest(now.instant)).min();
         let stale = outboxes.values().filter_map(|outbox| outbox.stays_fresh(now)).min();
-        let after = |rest: Option<Duration>| rest.map(|rest| clock.when_instant(now.instant + rest));
-        [
+        let millis = |rest: Duration| u64::try_from(rest.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        let after = |rest: Option<Duration>| rest.map(|rest| clock.now.saturating_add(millis(rest)));
+        let all = [
             ("due", due.map(|at| clock.when(at))),
             ("planned", planned.map(|at| clock.when(at))),
             ("probe", after(rest)),
@@ -654,16 +610,14 @@ impl Daemon {
             ("answer", self.flights.iter().map(|flight| flight.ends).min()),
             ("poll", self.polls.first().copied()),
             ("wake", self.wakes.first().copied()),
-            ("asked", self.asked.values().min().copied()),
             ("upkeep", self.upkeep_at),
-        ]
+        ];
+        all.into_iter().filter_map(|(why, at)| Some((why, at?))).collect()
     }
+}
 
-    /// The entry of an acknowledgement stands in the register for all to see.
-    pub(super) fn is_known_to_all(world: &World, mark: MarkId, route: &str) -> bool {
-        let key = marks::register::Key::Acknowledged(mark, route.to_owned());
-        !world.is_missing(&key) && matches!(world.register.get(&key), Some(Entry::Acknowledged(_)))
-    }
+fn wait(now: Moment) -> Option<RegisterWait> {
+    Some(RegisterWait { register: Register::Attrd, waited_since: now.wall - PATIENCE, own_since: None })
 }
 
 fn written<T>(done: Result<T, JournalError>) -> Result<T, Cut> {
@@ -689,4 +643,282 @@ fn outboxes(shared: &Shared, tried: &[Tried], now: Moment) -> HashMap<String, Ou
         (name, Outbox::new(endpoint))
     };
     shared.base.settings().routes.iter().map(new).collect()
+}
+
+fn outcome(answer: Answer, route: &str) -> Outcome {
+    let failure = |kind| Failure::new(kind, kind);
+    match answer {
+        Answer::Taken => Outcome::Acknowledged { reference: None },
+        Answer::Accepted => Outcome::Accepted { within: WITHIN },
+        Answer::Rejected => Outcome::Rejected(failure("http-422")),
+        Answer::Refused => Outcome::Refused(failure("http-401")),
+        Answer::Busy => Outcome::Retry(failure("http-503")),
+        Answer::TimedOut => Outcome::Unknown(failure("timed-out")),
+        Answer::Unreachable => {
+            Outcome::Unreachable(failure("connect").of_peer(Some(Peer(route.to_owned(), 80))))
+        }
+    }
+}
+
+fn seen((node, at): (HostName, Timestamp)) -> Sighting {
+    Sighting { node, witness: Witness::History, at, by_human: false }
+}
+
+fn shown(due: &DueDelivery) -> (Mark, Delivery) {
+    (mark(&due.mark), delivery(&due.delivery))
+}
+
+fn mark(row: &MarkRow) -> Mark {
+    Mark {
+        id: row.id,
+        node: row.node.clone(),
+        failure_time: row.failure_time,
+        made_by: row.made_by.clone(),
+        made_at: row.made_at,
+        standing: row.standing.as_str(),
+        is_doubted: row.standing.doubt().is_some(),
+        settled: row.settled.map(|(how, at)| (how.as_str(), at)),
+        returned_at: row.returned_at,
+        return_known_at: row.return_known_at,
+    }
+}
+
+fn delivery(delivery: &marks::delivery::Delivery) -> Delivery {
+    Delivery {
+        route: delivery.route.clone(),
+        state: delivery.state.as_str(),
+        required: delivery.required,
+        is_in_chain: delivery.chain.is_some(),
+        waits_in_chain: delivery.waits_in_chain(),
+        turn: delivery.chain.and_then(|step| step.since()),
+        attempts: delivery.attempts,
+        body: delivery.body.clone(),
+        last: delivery.last.as_ref().map(|last| (last.kind.clone(), last.at)),
+        released_at: delivery.released_at,
+    }
+}
+
+/// The product on all controllers.
+pub(super) struct Product {
+    broken: Broken,
+    homes: Homes,
+    agents: Vec<Journal>,
+    reader: Reader,
+    daemon: Option<Daemon>,
+}
+
+impl Product {
+    /// With this configuration, but for `[store]`.
+    pub(super) fn new(settings: &str, broken: Broken) -> Self {
+        let homes = Homes::new(settings);
+        let agents = CONTROLLERS.map(|name| homes.open(name)).into();
+        Self { broken, homes, agents, reader: Reader::default(), daemon: None }
+    }
+
+    fn daemon(&mut self) -> &mut Daemon {
+        self.daemon.as_mut().unwrap()
+    }
+
+    fn running(&self) -> &Daemon {
+        self.daemon.as_ref().unwrap()
+    }
+
+    fn turn(&mut self, scene: &mut Scene, cut: Option<Cut>) -> Result<(), Cut> {
+        if scene.world.hangs() {
+            return Err(Cut::Unwritten);
+        }
+        let (daemon, now) = (self.daemon.as_mut().unwrap(), moment(&scene.world.clock));
+        daemon.pass(scene, &mut self.reader, cut)?;
+        let planned = daemon.plan(now)?;
+        scene.check(self);
+        let daemon = self.daemon();
+        daemon.dispatch(scene, planned, (now, cut))?;
+        let wanted = daemon.shared.policy.steering().to_probe();
+        scene.ask(wanted.into_iter().map(|(mark, host, _)| (mark, host.node)).collect());
+        Ok(())
+    }
+}
+
+impl Alerter for Product {
+    fn off(&mut self, world: &mut World, controller: usize, fenced: &Fenced) {
+        let fencing = self.reader.fencing(world, controller, fenced);
+        if world.is_jammed(controller) {
+            return publish(world, &Entry::Fencing(fencing));
+        }
+        self.agents[controller].append_fencing(&fencing).unwrap();
+        self.monitor(world, controller);
+    }
+
+    fn monitor(&mut self, world: &mut World, controller: usize) {
+        if world.is_jammed(controller) {
+            return;
+        }
+        let (journal, now) = (&mut self.agents[controller], world.clock.of(controller));
+        site::new_fencings(journal, now).iter().for_each(|entry| publish(world, entry));
+        let register = self.reader.entries(world).believed().sound;
+        site::lost_fencings(journal, now, &register).iter().for_each(|entry| publish(world, entry));
+    }
+
+    fn start(&mut self, world: &World) {
+        self.daemon = Some(Daemon::start(world, &self.homes, self.broken));
+    }
+
+    fn kill(&mut self) {
+        self.daemon = None;
+    }
+
+    fn wake(&mut self, now: u64) {
+        self.daemon().poll_soon(now);
+    }
+
+    fn pass(&mut self, scene: &mut Scene, cut: Option<Cut>) -> Result<(), Cut> {
+        let passed = self.turn(scene, cut);
+        if passed == Err(Cut::Unwritten) {
+            self.daemon().cannot_write(scene.world.clock.now);
+        }
+        passed
+    }
+
+    fn reasons(&self, world: &World) -> Vec<(&'static str, u64)> {
+        self.running().reasons(world)
+    }
+
+    /// The daemon's own rule, by a clock that cannot be moved.
+    fn is_better_elsewhere(&self, world: &World) -> bool {
+        let Some(since) = world.trouble.filter(|_| self.broken != Broken::StaysAtItsDisk) else {
+            return false;
+        };
+        let since = Instant::now() - Duration::from_millis(world.clock.now - since);
+        let shared = &self.running().shared;
+        *shared.journal_trouble() = Some((since, "it is full".to_owned()));
+        shared.is_better_elsewhere()
+    }
+
+    fn decide(&mut self, command: &Command, at: Timestamp) -> bool {
+        let journal = &mut self.daemon().journal;
+        let mut decide = |id: NoteId, about| {
+            let (actor, reason) = ("alice".to_owned(), "she has one".to_owned());
+            journal.decide(&Decision { id, about, at, actor, reason })
+        };
+        let done = match command.clone() {
+            Command::Pause(id, scope, until) => decide(id, About::Pause { scope: of(scope), until }),
+            Command::Maintain(id, scope, until) => decide(id, About::Maintenance { scope: of(scope), until }),
+            Command::Release(id, mark) => decide(id, About::Release(mark)),
+            Command::ReleaseGroup(id, name) => decide(id, About::ReleaseGroup(name)),
+            Command::End(id) => {
+                journal.end_decision(&Ending { id, at, actor: "alice".into(), reason: "done".into() })
+            }
+            Command::LetGo(mark) => {
+                journal.release_held(mark, false, ("I checked", "alice"), at).map(|done| done > 0)
+            }
+            Command::Unmark(mark) => journal.dismiss(mark, "it lives", "alice", at),
+            Command::Confirm { route, mark, refuses } => {
+                let says = match refuses {
+                    true => {
+                        Says::Refuses { reason: "no room".into(), next_due: at + Duration::from_secs(60) }
+                    }
+                    false => Says::Has { reference: None, reason: None },
+                };
+                let (route, confirming) = (Some(route.clone()), vec![route]);
+                let callback = Callback { mark, route, confirming, actor: "receiver".to_owned() };
+                journal.call_back(&callback, &says, at).map(|_| true)
+            }
+        };
+        done.unwrap()
+    }
+
+    fn disk(&mut self, controller: usize, what: Disk<'_>) {
+        let name = CONTROLLERS[controller];
+        let each =
+            |table: &str, form: fn(&str, &str) -> String| WRITES.map(|write| form(write, table)).concat();
+        let sql: String = match what {
+            Disk::Fills(is_full) => TABLES
+                .iter()
+                .filter(|_| is_full())
+                .map(|table| {
+                    each(table, |write, table| {
+                        format!("CREATE TRIGGER {write}_{table} BEFORE {write} ON {table} {REFUSED}")
+                    })
+                })
+                .collect(),
+            Disk::Frees => TABLES
+                .iter()
+                .map(|table| each(table, |write, table| format!("DROP TRIGGER IF EXISTS {write}_{table};")))
+                .collect(),
+            Disk::Damages(mark) => format!(
+                "UPDATE delivery SET body = x'00' WHERE mark = '{mark}' AND state IN ('pending', 'parked')
+                 AND route = (SELECT min(route) FROM delivery WHERE mark = '{mark}')"
+            ),
+            Disk::IsWiped => {
+                self.agents[controller] = self.homes.renewed(name);
+                return;
+            }
+        };
+        self.homes.tamper(name, &sql);
+    }
+
+    fn forge(&mut self, world: &mut World, fake: Fake) -> (String, String) {
+        let by = CONTROLLERS[2].to_owned();
+        let decided = |id, about, at| {
+            Entry::Decision(Decision { id, about, at, actor: "eve".into(), reason: "none".into() })
+        };
+        let entry = match fake {
+            Fake::Ends(mark, at) => {
+                Entry::Settled(Settled { mark, how: Settlement::Acknowledged, at, by: "ctl9".to_owned() })
+            }
+            Fake::Returns(mark, at) => Entry::Returned(Returned { mark, at, by }),
+            Fake::Fences(fenced, is_named) => {
+                let fencing = self.reader.fencing(world, 2, &fenced);
+                let incarnation = fencing.incarnation.clone().filter(|_| is_named);
+                Entry::Fencing(Fencing { incarnation, ..fencing })
+            }
+            Fake::Marks(fenced, forgery) => {
+                let mut entry = site::mark_of(&self.reader.fencing(world, 2, &fenced), CONTROLLERS[1]);
+                match forgery {
+                    Forgery::Future => entry.mark.failure_time = world.clock.wall() + TEN_YEARS,
+                    Forgery::OtherDisks => entry.mark.on_shared_storage = false,
+                    _ => entry.mark.fqdn = HostName::parse("elsewhere.example.net").unwrap(),
+                }
+                Entry::Mark(entry)
+            }
+            Fake::Pauses(id, at) => decided(id, About::Pause { scope: Scope::All, until: None }, at),
+            Fake::Releases(id, mark, at) => decided(id, About::Release(mark), at),
+        };
+        (text(&entry.key()), entry.value())
+    }
+
+    fn status(&mut self, world: &World) -> Status {
+        let Daemon { journal, shared, seen, .. } = self.daemon.as_mut().unwrap();
+        let changed = match *seen {
+            None => {
+                *seen = Some(journal.newest_history().unwrap());
+                journal.marks_that_count(Timestamp(0)).unwrap().sound
+            }
+            Some(since) => {
+                let (touched, newest) = journal.touched_since(since).unwrap();
+                *seen = Some(newest);
+                touched.into_iter().filter_map(|mark| journal.mark(mark).ok()?).collect()
+            }
+        };
+        let gaps = account::audit(journal, &shared.base, &shared.accounts, moment(&world.clock)).unwrap();
+        let holds = journal.holds().unwrap();
+        Status {
+            marks: changed.iter().map(mark).collect(),
+            holds: holds.into_iter().map(|(mark, held)| (mark, held.words)).collect(),
+            gaps: gaps.iter().map(|gap| format!("{gap:?}")).collect(),
+        }
+    }
+
+    fn deliveries(&self, mark: MarkId) -> (Vec<Delivery>, bool) {
+        let rows = self.running().journal.deliveries_of(mark).unwrap();
+        (rows.sound.iter().map(delivery).collect(), !rows.damaged.is_empty())
+    }
+}
+
+fn of(scope: simulator::Scope) -> Scope {
+    match scope {
+        simulator::Scope::All => Scope::All,
+        simulator::Scope::Group(name) => Scope::Group(name),
+        simulator::Scope::Host(host) => Scope::Host(host),
+    }
 }

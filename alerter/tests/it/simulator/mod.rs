@@ -1,18 +1,13 @@
-//! The simulator: from a seed it plays hours of a cloud against the real journal, intake, policy, chains, outboxes and endpoints,
-//! with a clock that is moved by hand, and an audit checks every step (`make simulate`).
+//! The simulator plays hours of a cloud from a seed, with a clock that is moved by hand, to the real journal, intake, policy, chains,
+//! outboxes and endpoints, and an audit checks every step (`make simulate`).
 
-mod audit;
 mod daemon;
-mod run;
-mod story;
-mod world;
 
 use std::time::Instant;
 
-use daemon::Broken;
+use daemon::{Broken, Product};
 use marks::host::HostName;
-use run::{Played, play, play_story};
-use story::{Scale, Story};
+use simulator::{Played, Scale, Story};
 
 /// In `cargo test`.
 const FEW: Scale = Scale { hours: 2, most_hosts: 16, hard: 0 };
@@ -22,6 +17,15 @@ const SEEDS_OF: [(u64, u64); 3] = [(0, 3), (1, 7), (3, 25)];
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().filter(|text| !text.is_empty()).map(|text| text.parse().expect("a number"))
+}
+
+fn play_story(story: Story, broken: Broken, is_loud: bool) -> Played {
+    let mut product = Product::new(&story.settings, broken);
+    simulator::play(story, &mut product, is_loud)
+}
+
+fn play(seed: u64, scale: Scale, broken: Broken, is_loud: bool) -> Played {
+    play_story(Story::new(seed, scale), broken, is_loud)
 }
 
 /// Says what was violated, if anything was.

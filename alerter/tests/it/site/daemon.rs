@@ -20,11 +20,11 @@ use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::register::{Entry, Register};
-use marks::time::Timestamp;
+use marks::time::{Boot, Timestamp};
 use pacemaker::register::Tools;
 use serde_json::Value;
 
-use super::{Notified, ROUTES, Site};
+use super::{Homes, Notified, ROUTES, Site};
 
 /// How long a mark waits for the register.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -52,19 +52,8 @@ impl Alerter {
 
     /// The same with other drivers.
     pub(crate) fn start_with(site: &Site, controller: &'static str, kinds: &'static [Kind]) -> Self {
-        let open = || Journal::open(&site.journal(controller), Role::Alerter).unwrap();
-        let (store, _thread) = Store::start(open()).unwrap();
-        let settings = config::load_with(&site.settings(controller), kinds).unwrap();
-        let cluster =
-            Cluster::start(settings.store.register, Tools::default(), settings.file.clone()).unwrap();
-        let mut base = Base::new(settings, store, cluster);
-        base.controller = controller.to_owned();
-        let shared = Shared::new(base);
         let now = site.clock(controller);
-        *shared.base.started() = now;
-        let (mut journal, shared) = (open(), Arc::new(shared));
-        start::recover(&mut journal, now).unwrap();
-        journal.mind_the_clock(&site.boot(controller), now).unwrap();
+        let (mut journal, shared) = begin((&site.homes, controller), kinds, &site.boot(controller), now);
         start::complete_without_cluster(&mut journal, &shared.base, now).unwrap();
         let (upkeep, history_read, is_reckless) = (Upkeep::default(), None, false);
         Self { controller, journal, shared, upkeep, history_read, is_reckless }
@@ -336,6 +325,27 @@ impl Alerter {
     pub(crate) fn unmark(&mut self, site: &Site, mark: MarkId) {
         assert!(self.journal.dismiss(mark, "it lives", "alice", self.now(site)).unwrap());
     }
+}
+
+/// What `run` does before its first poll.
+pub(crate) fn begin(
+    (homes, controller): (&Homes, &str),
+    kinds: &'static [Kind],
+    boot: &Boot,
+    now: Timestamp,
+) -> (Journal, Arc<Shared>) {
+    let open = || Journal::open(&homes.journal(controller), Role::Alerter).unwrap();
+    let (store, _thread) = Store::start(open()).unwrap();
+    let settings = config::load_with(&homes.settings(controller), kinds).unwrap();
+    let cluster = Cluster::start(settings.store.register, Tools::default(), settings.file.clone()).unwrap();
+    let mut base = Base::new(settings, store, cluster);
+    base.controller = controller.to_owned();
+    let shared = Arc::new(Shared::new(base));
+    *shared.base.started() = now;
+    let mut journal = open();
+    start::recover(&mut journal, now).unwrap();
+    journal.mind_the_clock(boot, now).unwrap();
+    (journal, shared)
 }
 
 /// The recovery controller took it.

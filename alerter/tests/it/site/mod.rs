@@ -4,7 +4,6 @@
 mod audit;
 mod daemon;
 mod plain;
-mod world;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,14 +27,14 @@ use pacemaker::cib::Cib;
 use pacemaker::evidence::{
     Action, Directory, EventName, Evidence, EvidenceError, Join, Label, Moment, Outcome,
 };
+use simulator::cib;
 use tempfile::TempDir;
 
 pub(crate) use audit::Outage;
-pub(crate) use daemon::{Alerter, PATIENCE, again, taken};
+pub(crate) use daemon::{Alerter, PATIENCE, again, begin, taken};
 pub(crate) use plain::Plain;
-pub(crate) use world::{Host, Kind};
+pub(crate) use simulator::cib::{CONTROLLERS, Host, Kind};
 
-pub(crate) const CONTROLLERS: [&str; 3] = ["ctl1", "ctl2", "ctl3"];
 /// Two routes, so that one can be down while the other takes what is sent.
 pub(crate) const ROUTES: [&str; 2] = ["nova", "backup"];
 
@@ -70,9 +69,61 @@ impl fmt::Debug for Notified {
     }
 }
 
+/// The controllers' directories.
+pub(crate) struct Homes(TempDir);
+
+impl Homes {
+    /// Each with this configuration, and a journal that is not there yet.
+    pub(crate) fn new(settings: &str) -> Self {
+        let homes = Self(tempfile::Builder::new().tempdir_in(memory()).unwrap());
+        for controller in CONTROLLERS {
+            let home = homes.home(controller);
+            fs::create_dir_all(&home).unwrap();
+            for (directory, mode) in [(homes.0.path(), 0o755), (&home, 0o700)] {
+                fs::set_permissions(directory, fs::Permissions::from_mode(mode)).unwrap();
+            }
+            let file = homes.settings(controller);
+            let journal = homes.journal(controller);
+            fs::write(&file, format!("[store]\npath = \"{}\"\n{settings}", journal.display())).unwrap();
+            fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
+        }
+        homes
+    }
+
+    fn home(&self, controller: &str) -> PathBuf {
+        self.0.path().join(controller)
+    }
+
+    pub(crate) fn journal(&self, controller: &str) -> PathBuf {
+        self.home(controller).join("marks.db")
+    }
+
+    fn settings(&self, controller: &str) -> PathBuf {
+        self.home(controller).join("alerter.toml")
+    }
+
+    /// A journal as a command of that controller opens it.
+    pub(crate) fn open(&self, controller: &str) -> Journal {
+        Journal::open(&self.journal(controller), Role::Agent).unwrap()
+    }
+
+    /// The same on a disk that is new.
+    pub(crate) fn renewed(&self, controller: &str) -> Journal {
+        for end in ["", "-wal", "-shm"] {
+            let _is_not_there = fs::remove_file(format!("{}{end}", self.journal(controller).display()));
+        }
+        self.open(controller)
+    }
+
+    /// Changes a controller's journal by other means than ours, as a fault would.
+    pub(crate) fn tamper(&self, controller: &str, sql: &str) {
+        rusqlite::Connection::open(self.journal(controller)).unwrap().execute_batch(sql).unwrap();
+    }
+}
+
 /// The cluster and what happened in it. Parts of it are public: a test breaks them as it likes.
 pub(crate) struct Site {
-    directory: TempDir,
+    pub(crate) homes: Homes,
     /// The right time.
     pub(crate) now: Timestamp,
     /// When the site began, by the right time and by the monotonic clock.
@@ -123,8 +174,10 @@ impl Site {
     /// The same at another time.
     pub(crate) fn at(now: Timestamp, hosts: &[&'static str]) -> Self {
         let connected = (now - Duration::from_secs(3600)).seconds();
+        let routes = ROUTES.map(|route| format!("[http.{route}]\nurl = \"http://127.0.0.1:9/{route}\"\n"));
+        let hosts_of = "[hosts]\ndomain = \"example.org\"\non-shared-storage = true\n";
         let site = Self {
-            directory: tempfile::Builder::new().tempdir_in(memory()).unwrap(),
+            homes: Homes::new(&format!("{hosts_of}{}", routes.concat())),
             now,
             began: (now, Instant::now()),
             skews: BTreeMap::new(),
@@ -148,30 +201,9 @@ impl Site {
             outages: Vec::new(),
         };
         for controller in CONTROLLERS {
-            site.furnish(controller);
+            files::prepare(&site.home(controller).join("evidence")).unwrap();
         }
         site
-    }
-
-    fn furnish(&self, controller: &str) {
-        let home = self.home(controller);
-        fs::create_dir_all(&home).unwrap();
-        for (directory, mode) in [(self.directory.path().to_owned(), 0o755), (home.clone(), 0o700)] {
-            fs::set_permissions(directory, fs::Permissions::from_mode(mode)).unwrap();
-        }
-        files::prepare(&home.join("evidence")).unwrap();
-        let routes: String = ROUTES
-            .iter()
-            .map(|route| format!("[http.{route}]\nurl = \"http://127.0.0.1:9/{route}\"\n"))
-            .collect();
-        let journal = self.journal(controller);
-        let settings = format!(
-            "[store]\npath = \"{}\"\n[hosts]\ndomain = \"example.org\"\non-shared-storage = true\n{routes}",
-            journal.display()
-        );
-        let file = self.settings(controller);
-        fs::write(&file, settings).unwrap();
-        fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
     }
 
     /// Every controller's configuration says `names` in `[hosts.names]`, an inline table, and nothing else there.
@@ -212,15 +244,11 @@ impl Site {
     }
 
     fn home(&self, controller: &str) -> PathBuf {
-        self.directory.path().join(controller)
-    }
-
-    fn journal(&self, controller: &str) -> PathBuf {
-        self.home(controller).join("marks.db")
+        self.homes.home(controller)
     }
 
     fn settings(&self, controller: &str) -> PathBuf {
-        self.home(controller).join("alerter.toml")
+        self.homes.settings(controller)
     }
 
     /// A controller's clock.
@@ -293,12 +321,25 @@ impl Site {
 
     /// A journal as a command of that controller opens it.
     pub(crate) fn open(&self, controller: &str) -> Journal {
-        Journal::open(&self.journal(controller), Role::Agent).unwrap()
+        self.homes.open(controller)
     }
 
     /// Changes a controller's journal by other means than ours, as a fault would.
     pub(crate) fn tamper(&self, controller: &str, sql: &str) {
-        rusqlite::Connection::open(self.journal(controller)).unwrap().execute_batch(sql).unwrap();
+        self.homes.tamper(controller, sql);
+    }
+
+    /// The CIB as a controller reads it; most polls find it as it was.
+    pub(crate) fn cib(&self) -> Arc<Cib> {
+        let members = CONTROLLERS.map(|name| (!self.lost.contains(name), self.own_work.get(name).copied()));
+        let dc = CONTROLLERS.iter().position(|name| *name == self.dc).unwrap();
+        let xml = cib::document(self.hosts.iter().map(|(name, host)| (*name, host)), members, dc);
+        let mut last = self.last_cib.borrow_mut();
+        if xml != last.0 {
+            *last = (xml, Arc::default());
+            last.1 = Arc::new(Cib::parse(&last.0).unwrap());
+        }
+        Arc::clone(&last.1)
     }
 
     pub(crate) fn entries(&self) -> Entries {
@@ -397,18 +438,9 @@ impl Site {
         if self.register_is_mute || !self.quorum || self.lost.contains(controller) {
             return;
         }
-        let mut journal = self.open(controller);
-        let waiting =
-            journal.unpublished(self.clock(controller) - Duration::from_secs(86_400)).unwrap().sound;
-        let keys: Vec<String> = waiting.iter().map(|fencing| Key::Fencing(fencing.id).to_string()).collect();
-        waiting.into_iter().map(Entry::Fencing).for_each(|entry| self.seal(entry));
-        journal.note_published(Register::Attrd, &keys).unwrap();
-        let lost = journal.unsettled(Register::Attrd, self.clock(controller) - KEPT).unwrap().sound;
-        for fencing in lost {
-            if !stands(&fencing, &self.register) {
-                self.seal(Entry::Again(fencing));
-            }
-        }
+        let (mut journal, now) = (self.open(controller), self.clock(controller));
+        new_fencings(&mut journal, now).into_iter().for_each(|entry| self.seal(entry));
+        lost_fencings(&mut journal, now, &self.register).into_iter().for_each(|entry| self.seal(entry));
     }
 
     /// An entry is written once.
@@ -601,8 +633,27 @@ pub(crate) fn started(mut site: Site, controller: &'static str) -> (Site, Alerte
 /// A mark as an alerter with the site's configuration makes it of a fencing.
 pub(crate) use samples::entry as mark_of;
 
+/// What `fence_mark` publishes at a `monitor`: what its journal has and no register got.
+pub(crate) fn new_fencings(journal: &mut Journal, now: Timestamp) -> Vec<Entry> {
+    let waiting = journal.unpublished(now - Duration::from_secs(86_400)).unwrap().sound;
+    let keys: Vec<String> = waiting.iter().map(|fencing| Key::Fencing(fencing.id).to_string()).collect();
+    journal.note_published(Register::Attrd, &keys).unwrap();
+    waiting.into_iter().map(Entry::Fencing).collect()
+}
+
+/// What it publishes again: what the register has lost.
+pub(crate) fn lost_fencings(
+    journal: &mut Journal,
+    now: Timestamp,
+    register: &BTreeMap<Key, Entry>,
+) -> Vec<Entry> {
+    let mut lost = journal.unsettled(Register::Attrd, now - KEPT).unwrap().sound;
+    lost.retain(|fencing| !stands(fencing, register));
+    lost.into_iter().map(Entry::Again).collect()
+}
+
 /// Whether the register says anything of a fencing or of its mark.
-pub(crate) fn stands(fencing: &Fencing, register: &BTreeMap<Key, Entry>) -> bool {
+fn stands(fencing: &Fencing, register: &BTreeMap<Key, Entry>) -> bool {
     let mark = fencing.id.into();
     let keys = [Key::Fencing(fencing.id), Key::Again(fencing.id), Key::Mark(mark), Key::Settled(mark)];
     keys.iter().any(|key| register.contains_key(key))
@@ -611,5 +662,6 @@ pub(crate) fn stands(fencing: &Fencing, register: &BTreeMap<Key, Entry>) -> bool
 /// Journals sync every mark: in memory that costs nothing.
 fn memory() -> PathBuf {
     let shm = PathBuf::from("/dev/shm");
-    if shm.is_dir() { shm } else { std::env::temp_dir() }
+    let can_be_written = tempfile::Builder::new().tempfile_in(&shm).is_ok();
+    if can_be_written { shm } else { std::env::temp_dir() }
 }

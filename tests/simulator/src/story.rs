@@ -1,10 +1,12 @@
 //! What happens, from a seed: groups with their rules, routes, hosts, and everything that befalls them.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use fastrand::Rng;
 
-use super::world::{Forgery, Kind, Mood, Receiver, mix};
+use crate::cib::Kind;
+use crate::world::{Receiver, mix};
 
 const MINUTE: u64 = 60_000;
 const HOUR: u64 = 60 * MINUTE;
@@ -14,25 +16,26 @@ const TEN_YEARS: i64 = 10 * 365 * 24 * 60 * MINUTES;
 const SET_MOST: i64 = 2_000;
 
 /// One route and its receiver.
-pub(super) struct RouteOf {
-    pub(super) name: String,
+pub(crate) struct RouteOf {
+    pub(crate) name: String,
     /// Its receiver says later whether it has the mark.
-    pub(super) confirms_later: bool,
+    pub(crate) confirms_later: bool,
     /// It asks what became of what it sent, and reports that a host is back.
-    goes_on: bool,
+    pub(crate) goes_on: bool,
     if_returned: &'static str,
     /// Milliseconds that an exchange takes.
     pace: u64,
 }
 
 impl RouteOf {
-    pub(super) fn receiver(&self) -> Receiver {
+    pub(crate) fn receiver(&self) -> Receiver {
         Receiver {
             mood: Mood::Takes,
             fine_since: 0,
             denied: false,
             rejects: Default::default(),
             pace: self.pace,
+            goes_on: self.goes_on,
             confirms_later: self.confirms_later,
             has: Default::default(),
             got: Default::default(),
@@ -43,9 +46,119 @@ impl RouteOf {
     }
 }
 
+/// How an endpoint takes what it gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mood {
+    Takes,
+    /// The connection is refused.
+    Refuses,
+    /// No answer in time; what was sent has arrived all the same, or has not.
+    TimesOut,
+    /// It says that it cannot now.
+    Busy,
+    /// It takes no mark until somebody changes something.
+    Denies,
+}
+
+/// What somebody writes who can write the register and is no alerter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forgery {
+    /// An open mark has ended, says a controller that does not exist.
+    Ends,
+    /// The host of an open mark is back; it is not.
+    Returns,
+    /// The next fencing has a mark already, of another name.
+    OtherName,
+    /// The same, on other disks.
+    OtherDisks,
+    /// A host that lives was fenced.
+    Lives,
+    /// The same, in many years.
+    Future,
+    /// Everything is paused.
+    Pauses,
+    /// An open mark is released.
+    Releases,
+}
+
+impl Forgery {
+    /// Where there is a key.
+    pub(crate) const UNSEALED: [Self; 8] = [
+        Self::Ends,
+        Self::Returns,
+        Self::OtherName,
+        Self::OtherDisks,
+        Self::Lives,
+        Self::Future,
+        Self::Pauses,
+        Self::Releases,
+    ];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Ends, Self::Returns, Self::OtherName, Self::OtherDisks, Self::Lives, Self::Future];
+}
+
+/// How many hosts of a group may be down before marks are held.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Limit {
+    /// Any number.
+    None,
+    AtMost(u32),
+    /// So many of a hundred; a fraction of a host is none.
+    Percent(u32),
+    /// Within these, both included.
+    Range(u32, u32),
+}
+
+impl Limit {
+    pub(crate) fn allows(self, down: usize, size: usize) -> bool {
+        match self {
+            Self::None => true,
+            Self::AtMost(most) => down <= most as usize,
+            Self::Percent(share) => down <= share as usize * size / 100,
+            Self::Range(low, high) => down == 0 || (low as usize..=high as usize).contains(&down),
+        }
+    }
+}
+
+/// A group of hosts and its rules, as the configuration says them.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    pub(crate) name: String,
+    pub(crate) limit: Limit,
+    /// The limit must have been kept for so long before a storm ends, and none holds a mark longer than `max_hold`.
+    pub(crate) cooldown: Duration,
+    pub(crate) max_hold: Duration,
+    /// A host counts that failed no longer ago; none means for ever.
+    pub(crate) window: Option<Duration>,
+    /// So long after its host failed a mark is sent.
+    pub(crate) deliver_after: Duration,
+    /// So long a host must be back before that counts.
+    pub(crate) healthy_delay: Duration,
+    /// How many hosts' marks may be sent at once.
+    pub(crate) at_once: Option<u32>,
+    /// Probes are asked about a host before its mark is sent.
+    pub(crate) is_asked: bool,
+}
+
+impl Group {
+    fn new(name: String) -> Self {
+        Self {
+            name,
+            limit: Limit::None,
+            cooldown: Duration::ZERO,
+            max_hold: Duration::from_secs(3600),
+            window: None,
+            deliver_after: Duration::ZERO,
+            healthy_delay: Duration::ZERO,
+            at_once: None,
+            is_asked: false,
+        }
+    }
+}
+
 /// Something that befalls the cloud.
 #[derive(Clone, Debug)]
-pub(super) enum Event {
+pub(crate) enum Event {
     /// A host dies and is fenced; where nobody runs `fence_mark`, only Pacemaker knows. One that is down is fenced again.
     Fences {
         host: usize,
@@ -156,7 +269,7 @@ pub(super) enum Event {
 
 /// Where an alerter is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
+pub enum Cut {
     /// What was fenced is folded, and the policy was not asked yet.
     BeforePolicy,
     /// The policy's holds are written, and the register lacks what is new.
@@ -177,41 +290,47 @@ impl Cut {
 }
 
 /// A whole story.
-pub(super) struct Story {
-    pub(super) seed: u64,
+pub struct Story {
+    pub(crate) seed: u64,
     /// The configuration but for `[store]`.
-    pub(super) settings: String,
+    pub settings: String,
     /// Each with its group, by the order of the configuration.
-    pub(super) hosts: Vec<(String, usize)>,
-    pub(super) groups: Vec<String>,
-    pub(super) routes: Vec<RouteOf>,
+    pub(crate) hosts: Vec<(String, usize)>,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) routes: Vec<RouteOf>,
     /// In order, by milliseconds since the beginning.
-    pub(super) events: Vec<(u64, Event)>,
+    pub(crate) events: Vec<(u64, Event)>,
     /// When everything works again and hosts come to rest.
-    pub(super) rest: u64,
+    pub(crate) rest: u64,
     /// Whether the wall clock is ever set.
-    pub(super) sets_clock: bool,
+    pub(crate) sets_clock: bool,
     /// By how many milliseconds the clocks of the controllers are ahead.
-    pub(super) skews: [i64; 3],
+    pub(crate) skews: [i64; 3],
     /// Root seals the register, and nobody else writes there.
-    pub(super) has_key: bool,
+    pub(crate) has_key: bool,
     /// What hosts are to the cluster; those without an entry are remote nodes.
-    pub(super) kinds: Vec<Kind>,
+    pub(crate) kinds: Vec<Kind>,
 }
 
 /// How large a cloud may be.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
-    pub(super) hours: u64,
-    pub(super) most_hosts: usize,
+pub struct Scale {
+    /// How long they last.
+    pub hours: u64,
+    /// How many hosts there are at most.
+    pub most_hosts: usize,
     /// 1: clocks differ, registers are lost or lack parts, entries forged, hosts are cluster nodes, disks hang or are full, and endpoints
     /// refuse some hosts; 2: clocks are
     /// wrong by up to ten years, too, and the cluster forgets returns; 3: they are set, too. Not every seed holds yet.
-    pub(super) hard: u64,
+    pub hard: u64,
 }
 
 impl Story {
-    pub(super) fn new(seed: u64, scale: Scale) -> Self {
+    /// The story of a seed.
+    ///
+    /// # Panics
+    /// There is no hour.
+    pub fn new(seed: u64, scale: Scale) -> Self {
         let mut rng = Rng::with_seed(mix(seed));
         let rest = scale.hours * HOUR;
         let routes = routes(&mut rng);
@@ -222,8 +341,9 @@ impl Story {
         for (group, size) in sizes.iter().enumerate() {
             let name = if group + 1 == sizes.len() { "default".to_owned() } else { format!("g{group}") };
             hosts.extend((0..*size).map(|at| (format!("r{group}-h{at}"), group)));
-            settings.push_str(&group_table(&mut rng, (&name, group), *size, &routes));
-            groups.push(name);
+            let (own, table) = group_table(&mut rng, (name, group), *size, &routes);
+            settings.push_str(&table);
+            groups.push(own);
         }
         routes.iter().for_each(|route| settings.push_str(&route_table(route)));
         let mut story = Self {
@@ -257,7 +377,7 @@ impl Story {
     }
 
     /// One group of hosts, half a dozen of whom the one route does not take, or none; all fail within a second.
-    pub(super) fn of_rejected(hosts: usize, rejected: usize) -> Self {
+    pub fn of_rejected(hosts: usize, rejected: usize) -> Self {
         let names = (0..hosts).map(|at| (format!("h{at}"), 0)).collect();
         let route = RouteOf {
             name: "route0".into(),
@@ -274,7 +394,7 @@ impl Story {
             seed: 0,
             settings,
             hosts: names,
-            groups: vec!["default".into()],
+            groups: vec![Group::new("default".into())],
             routes: vec![route],
             events: std::iter::once(rejects).chain((0..hosts).map(fences)).collect(),
             rest: 20 * MINUTE,
@@ -287,7 +407,7 @@ impl Story {
 
     /// A few hosts and one route that calls hosts back, which may have each failure and says of none that it has; an operator ends
     /// half of the marks. Then the hosts are back; the other half fails again while its returns wait, and is back for good.
-    pub(super) fn of_returns(hosts: usize) -> Self {
+    pub fn of_returns(hosts: usize) -> Self {
         let mut story = Self::of_rejected(hosts, 0);
         story.routes[0].goes_on = true;
         story.settings = format!(
@@ -315,7 +435,7 @@ impl Story {
     }
 
     /// By how many milliseconds two controllers' clocks differ at most.
-    pub(super) fn differ(&self) -> u64 {
+    pub(crate) fn differ(&self) -> u64 {
         let [first, second, third] = self.skews;
         let jumps = self.events.iter().map(|(_, event)| match event {
             Event::Jumps { by, .. } => by.unsigned_abs(),
@@ -324,17 +444,17 @@ impl Story {
         first.max(second).max(third).abs_diff(first.min(second).min(third)) + jumps.sum::<u64>()
     }
 
-    pub(super) fn loses_register(&self) -> bool {
+    pub(crate) fn loses_register(&self) -> bool {
         let loses = |event: &Event| matches!(event, Event::Empties { .. } | Event::Replaces { .. });
         self.events.iter().any(|(_, event)| loses(event))
     }
 
-    pub(super) fn loses_controllers(&self) -> bool {
+    pub(crate) fn loses_controllers(&self) -> bool {
         let loses = |event: &Event| matches!(event, Event::Loses { .. } | Event::Replaces { .. });
         self.events.iter().any(|(_, event)| loses(event))
     }
 
-    pub(super) fn lacks_parts(&self) -> bool {
+    pub(crate) fn lacks_parts(&self) -> bool {
         self.events.iter().any(|(_, event)| matches!(event, Event::Lacks { .. }))
     }
 
@@ -623,34 +743,48 @@ fn route_table(route: &RouteOf) -> String {
     format!("[http.{name}]\nurl = \"http://127.0.0.1:9/{path}\"\nif-returned = \"{if_returned}\"\n")
 }
 
-/// The last group is everybody else.
-fn group_table(rng: &mut Rng, (name, group): (&str, usize), size: usize, routes: &[RouteOf]) -> String {
+/// Its rules, and its table in the configuration. The last group is everybody else.
+fn group_table(
+    rng: &mut Rng,
+    (name, at): (String, usize),
+    size: usize,
+    routes: &[RouteOf],
+) -> (Group, String) {
     let mut table = format!("[groups.{name}]\n");
     if name != "default" {
-        writeln!(table, "hosts = [\"r{group}-*\"]").unwrap();
+        writeln!(table, "hosts = [\"r{at}-*\"]").unwrap();
     }
     table.push_str(&notified(rng, routes));
-    table.push_str(&limits(rng, size));
+    let mut group = Group { limit: limit(rng, size, &mut table), ..Group::new(name) };
     let mut seconds = |key: &str, one_in: u8, most: u64| {
-        if rng.u8(..one_in) == 0 {
-            writeln!(table, "{key} = {}", rng.u64(1..=most)).unwrap();
-        }
+        let seconds = (rng.u8(..one_in) == 0).then(|| rng.u64(1..=most))?;
+        writeln!(table, "{key} = {seconds}").unwrap();
+        Some(Duration::from_secs(seconds))
     };
-    seconds("cooldown", 2, 600);
-    seconds("max-hold", 2, 7_200);
-    seconds("window", 3, 4 * 3_600);
-    seconds("deliver-after", 4, 300);
-    seconds("healthy-delay", 4, 300);
+    group.cooldown = seconds("cooldown", 2, 600).unwrap_or_default();
+    group.max_hold = seconds("max-hold", 2, 7_200).unwrap_or(group.max_hold);
+    group.window = seconds("window", 3, 4 * 3_600);
+    group.deliver_after = seconds("deliver-after", 4, 300).unwrap_or_default();
+    group.healthy_delay = seconds("healthy-delay", 4, 300).unwrap_or_default();
     match rng.u8(..6) {
-        0 | 1 => writeln!(table, "max-in-flight = {}", rng.u32(1..=4)).unwrap(),
-        2 => writeln!(table, "serial = true").unwrap(),
+        0 | 1 => {
+            let most = rng.u32(1..=4);
+            group.at_once = Some(most);
+            writeln!(table, "max-in-flight = {most}").unwrap();
+        }
+        2 => {
+            group.at_once = Some(1);
+            writeln!(table, "serial = true").unwrap();
+        }
         _ => {}
     }
     if rng.u8(..5) == 0 {
+        group.is_asked = true;
+        let name = &group.name;
         writeln!(table, "[groups.{name}.confirm.exec.bmc]\ncommand = [\"/bin/false\", \"{{nodename}}\"]")
             .unwrap();
     }
-    table
+    (group, table)
 }
 
 fn notified(rng: &mut Rng, routes: &[RouteOf]) -> String {
@@ -665,19 +799,26 @@ fn notified(rng: &mut Rng, routes: &[RouteOf]) -> String {
     format!("chain = [{}]\n", links.join(", "))
 }
 
-fn limits(rng: &mut Rng, size: usize) -> String {
+fn limit(rng: &mut Rng, size: usize, table: &mut String) -> Limit {
     let few = u32::try_from(size).unwrap_or(u32::MAX).min(8);
-    match rng.u8(..5) {
-        0 => String::new(),
-        1 => format!("max-unhealthy = {}\n", rng.u32(0..=few)),
+    let (limit, line) = match rng.u8(..5) {
+        0 => return Limit::None,
+        1 => {
+            let most = rng.u32(0..=few);
+            (Limit::AtMost(most), format!("max-unhealthy = {most}"))
+        }
         2 | 3 => {
             // A draw of its own, so that a seed still makes the same story.
             rng.bool();
-            format!("max-unhealthy = \"{}%\"\n", rng.u32(0..=60))
+            let share = rng.u32(0..=60);
+            (Limit::Percent(share), format!("max-unhealthy = \"{share}%\""))
         }
         _ => {
             let low = rng.u32(0..=2);
-            format!("unhealthy-range = \"[{low}-{}]\"\n", low + rng.u32(0..=few))
+            let high = low + rng.u32(0..=few);
+            (Limit::Range(low, high), format!("unhealthy-range = \"[{low}-{high}]\""))
         }
-    }
+    };
+    writeln!(table, "{line}").unwrap();
+    limit
 }

@@ -7,21 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use alerter::config::Group;
-use alerter::config::rules::Limit;
-use alerter::intake::account;
-use drivers::Step;
-use journal::{DueDelivery, HeldMark, Journal};
-use marks::delivery::{ACCEPTED, Delivery, NOT_CONFIRMED, State};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::mark::{MarkRow, Settlement, Standing};
-use marks::register::Scope;
 use marks::time::Timestamp;
 
-use super::daemon::{Daemon, Found};
-use super::story::Story;
-use super::world::{Attempt, Mood, Order, Outage, World};
+use crate::cib::CONTROLLERS;
+use crate::product::{Alerter, Delivery, Mark, Scope};
+use crate::story::{Group, Limit, Mood, Story};
+use crate::world::{Order, Outage, World};
 
 /// What is known of the cluster is so old at most, in milliseconds.
 const POLL: u64 = 2_500;
@@ -49,16 +42,22 @@ const RETURNS: Duration = Duration::from_secs(30);
 /// What is fenced within this time of what somebody forged cannot be distinguished from it (`coalesce`).
 const NEAR: Duration = Duration::from_secs(180);
 
+/// The states that a delivery does not leave.
+const FINAL: [&str; 3] = ["acknowledged", "dismissed", "cancelled"];
+
 /// What is counted for the report.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tally {
-    pub(super) marks: usize,
-    pub(super) attempts: usize,
-    pub(super) passes: usize,
+pub struct Tally {
+    /// Outages that were found.
+    pub marks: usize,
+    /// Exchanges with receivers.
+    pub attempts: usize,
+    /// Turns of the engine.
+    pub passes: usize,
     /// Hosts that an endpoint was notified are back.
-    pub(super) returns: usize,
+    pub returns: usize,
     /// Marks by the reason that was shown first.
-    pub(super) holds: BTreeMap<String, usize>,
+    pub holds: BTreeMap<String, usize>,
 }
 
 /// What the audit remembers of a group.
@@ -75,18 +74,19 @@ struct Watched {
 }
 
 /// The audit of one story.
-pub(super) struct Audit {
+pub(crate) struct Audit {
     slack: Duration,
     is_loud: bool,
     loses_controllers: bool,
     loses_register: bool,
     lacks_parts: bool,
     groups: Vec<Watched>,
-    /// Marks as the journal has them, read as they change.
-    rows: BTreeMap<MarkId, MarkRow>,
-    seen: i64,
+    /// Marks as they are shown, read as they change.
+    pub(crate) rows: BTreeMap<MarkId, Mark>,
     /// What was held at the last check.
-    held: BTreeMap<MarkId, HeldMark>,
+    held: BTreeMap<MarkId, Vec<String>>,
+    /// Attempts that have begun and are not over.
+    under_way: BTreeSet<(MarkId, String)>,
     /// What rules have ended, by whichever alerter.
     cancelled: BTreeSet<(MarkId, String)>,
     /// Who was set aside.
@@ -101,12 +101,12 @@ pub(super) struct Audit {
     checked: u64,
     /// The latest that the wall clock ever said.
     latest: Timestamp,
-    pub(super) tally: Tally,
-    pub(super) violations: Vec<String>,
+    pub(crate) tally: Tally,
+    pub(crate) violations: Vec<String>,
 }
 
 impl Audit {
-    pub(super) fn new(story: &Story, is_loud: bool) -> Self {
+    pub(crate) fn new(story: &Story, is_loud: bool) -> Self {
         Self {
             slack: match (story.differ() == 0, story.sets_clock) {
                 (false, _) => SKEWED.max(Duration::from_millis(story.differ()) + UNSURE),
@@ -119,8 +119,8 @@ impl Audit {
             loses_controllers: story.loses_controllers(),
             groups: vec![Watched::default(); story.groups.len()],
             rows: BTreeMap::new(),
-            seen: 0,
             held: BTreeMap::new(),
+            under_way: BTreeSet::new(),
             cancelled: BTreeSet::new(),
             aside: BTreeSet::new(),
             free_since: BTreeMap::new(),
@@ -134,20 +134,20 @@ impl Audit {
         }
     }
 
-    /// Another alerter begins, on its own journal.
-    pub(super) fn restart(&mut self, journal: &Journal) {
-        self.seen = journal.newest_history().unwrap();
-        let rows = journal.marks_that_count(Timestamp(0)).unwrap().sound;
-        self.was_over = rows.iter().filter(|row| row.settled.is_some()).map(|row| row.id).collect();
-        self.rows = rows.into_iter().map(|row| (row.id, row)).collect();
-        self.groups.iter_mut().for_each(|group| group.unhealthy = 0);
+    /// Another alerter begins, on its own disk.
+    pub(crate) fn restart(&mut self, world: &World, alerter: &mut dyn Alerter) {
+        self.was_over.clear();
+        self.rows.clear();
         self.held.clear();
+        self.under_way.clear();
         self.free_since.clear();
-        self.met.clear();
         self.first.clear();
+        self.groups.iter_mut().for_each(|group| group.unhealthy = 0);
+        self.refresh(world, alerter);
+        self.met.clear();
     }
 
-    pub(super) fn say(&self, world: &World, text: impl FnOnce() -> String) {
+    pub(crate) fn say(&self, world: &World, text: impl FnOnce() -> String) {
         if self.is_loud {
             let now = world.clock.now;
             let (hours, minutes, seconds) = (now / 3_600_000, now / 60_000 % 60, now % 60_000 / 1000);
@@ -163,43 +163,49 @@ impl Audit {
         }
     }
 
-    fn refresh(&mut self, world: &World, journal: &Journal) {
-        let (touched, newest) = journal.touched_since(self.seen).unwrap();
-        self.seen = newest;
-        for mark in touched {
-            if let Ok(Some(row)) = journal.mark(mark)
-                && self.rows.insert(mark, row.clone()).is_none()
-            {
+    /// Reads what has changed; gives what is held, and the records that have no end.
+    pub(crate) fn refresh(
+        &mut self,
+        world: &World,
+        alerter: &mut dyn Alerter,
+    ) -> (BTreeMap<MarkId, Vec<String>>, Vec<String>) {
+        let status = alerter.status(world);
+        for row in status.marks {
+            let (mark, is_over) = (row.id, row.settled.is_some());
+            let text = format!("{} has mark {mark} ({})", row.node, row.standing);
+            if self.rows.insert(mark, row).is_none() {
                 self.met.insert(mark, world.clock.now);
-                self.was_over.extend(row.settled.is_some().then_some(mark));
-                self.say(world, || format!("{} has mark {mark} ({})", row.node, row.standing.as_str()));
+                self.was_over.extend(is_over.then_some(mark));
+                self.say(world, || text);
             }
         }
+        (status.holds, status.gaps)
     }
 
-    fn open(&self) -> Vec<MarkRow> {
-        self.rows.values().filter(|row| row.settled.is_none()).cloned().collect()
+    /// What is not settled, oldest first.
+    pub(crate) fn open(&self) -> Vec<Mark> {
+        let mut open: Vec<Mark> = self.rows.values().filter(|row| row.settled.is_none()).cloned().collect();
+        open.sort_by_key(|row| (row.failure_time, row.id));
+        open
     }
 
     /// Before every reading of what is due: what is held is exactly what is in force.
-    pub(super) fn check(&mut self, world: &World, daemon: &Daemon) {
+    pub(crate) fn check(&mut self, world: &World, alerter: &mut dyn Alerter) {
         self.tally.passes += 1;
-        let (shared, now) = (&daemon.shared, world.clock.moment());
-        for gap in account::audit(&daemon.journal, &shared.base, &shared.accounts, now).unwrap() {
-            self.wrong(world, format!("a record has no end that can be shown: {gap:?}"));
+        let (held, gaps) = self.refresh(world, alerter);
+        for gap in gaps {
+            self.wrong(world, format!("a record has no end that can be shown: {gap}"));
         }
-        self.refresh(world, &daemon.journal);
         self.latest = self.latest.max(world.clock.wall());
-        self.watch_groups(world, daemon);
-        let held = daemon.journal.holds().unwrap();
+        self.watch_groups(world);
         self.note_news(world, &held);
         for row in self.open() {
             // The state of a living host matters for what is sent.
             if world.forged.contains(&row.id) {
                 continue;
             }
-            self.check_mark(world, daemon, &row, held.get(&row.id));
-            let is_free = !held.contains_key(&row.id) && row.standing.doubt().is_none();
+            self.check_mark(world, &row, held.get(&row.id));
+            let is_free = !held.contains_key(&row.id) && !row.is_doubted;
             if is_free {
                 self.free_since.entry(row.id).or_insert(world.clock.now);
             } else {
@@ -210,19 +216,19 @@ impl Audit {
         self.check_order(world);
         if world.clock.now >= self.checked + WAIT_CHECK {
             self.checked = world.clock.now;
-            self.check_waits(world, daemon);
-            self.check_silence(world, daemon);
+            self.check_waits(world, alerter);
+            self.check_silence(world);
         }
     }
 
-    fn note_news(&mut self, world: &World, held: &BTreeMap<MarkId, HeldMark>) {
+    fn note_news(&mut self, world: &World, held: &BTreeMap<MarkId, Vec<String>>) {
         for (mark, now) in held {
-            let before = self.held.get(mark).map(|before| &before.words);
-            if before != Some(&now.words) {
-                self.say(world, || format!("{mark} is held: {}", now.words.join(" ")));
+            let before = self.held.get(mark);
+            if before != Some(now) {
+                self.say(world, || format!("{mark} is held: {}", now.join(" ")));
             }
-            if before.and_then(|words| words.first()) != now.words.first() {
-                *self.tally.holds.entry(now.words[0].clone()).or_default() += 1;
+            if before.and_then(|words| words.first()) != now.first() {
+                *self.tally.holds.entry(now[0].clone()).or_default() += 1;
             }
         }
         for mark in self.held.keys().filter(|mark| !held.contains_key(mark)) {
@@ -231,21 +237,20 @@ impl Audit {
     }
 
     /// Which groups' limits are not kept, counted again from the marks alone.
-    fn watch_groups(&mut self, world: &World, daemon: &Daemon) {
+    fn watch_groups(&mut self, world: &World) {
         let aside: BTreeSet<usize> = (0..world.hosts.len()).filter(|host| is_aside(world, *host)).collect();
         let touched: BTreeSet<usize> =
             aside.symmetric_difference(&self.aside).map(|host| world.hosts[*host].group).collect();
         self.aside = aside;
-        for (at, group) in daemon.shared.base.settings().groups.iter().enumerate() {
-            if group.rules.limit == Limit::None {
+        for (at, group) in world.groups.iter().enumerate() {
+            if matches!(group.limit, Limit::None) {
                 continue;
             }
             if touched.contains(&at) || world.was_jammed() {
-                let cooldown = millis(group.rules.cooldown + self.slack) + 1;
+                let cooldown = millis(group.cooldown + self.slack) + 1;
                 self.groups[at].unsure = world.clock.now + cooldown;
             }
-            let (limit, unhealthy, size) =
-                (group.rules.limit, self.unhealthy((world, daemon), at, group), self.size(world, at));
+            let (limit, unhealthy, size) = (group.limit, self.unhealthy(world, at), self.size(world, at));
             let before = std::mem::replace(&mut self.groups[at].unhealthy, unhealthy);
             // Hosts that fail together fail one after another: on its way into a range the number of them is below it.
             let is_passed = |count| !limit.allows(count, size);
@@ -262,30 +267,30 @@ impl Audit {
         own.filter(|(at, _)| !self.aside.contains(at)).count()
     }
 
-    fn unhealthy(&self, (world, daemon): (&World, &Daemon), group: usize, rules: &Group) -> usize {
-        let now = world.clock.wall();
-        let counts = |row: &&MarkRow| {
+    fn unhealthy(&self, world: &World, group: usize) -> usize {
+        let (now, rules) = (world.clock.wall(), &world.groups[group]);
+        let counts = |row: &&Mark| {
             let host = world.index_of[&row.node];
             // Another clock made it: its age then counts, and since when it is known here.
-            let failed = self.seen_at(world, daemon, row) - row.made_at.since(row.failure_time);
+            let failed = self.seen_at(world, row) - row.made_at.since(row.failure_time);
             let ends = [
-                rules.rules.window.map(|window| failed + window - self.slack),
-                row.return_known_at.map(|at| at + rules.rules.healthy_delay),
-                row.settled.filter(|(how, _)| *how != Settlement::Acknowledged).map(|(_, at)| at),
+                rules.window.map(|window| failed + window - self.slack),
+                row.return_known_at.map(|at| at + rules.healthy_delay),
+                row.settled.filter(|(how, _)| *how != "acknowledged").map(|(_, at)| at),
             ];
             let is_over = ends.into_iter().flatten().any(|end| end <= now);
-            let is_doubted = row.settled.is_none() && row.standing.doubt().is_some();
+            let is_doubted = row.settled.is_none() && row.is_doubted;
             world.hosts[host].group == group && !self.aside.contains(&host) && !is_over && !is_doubted
         };
         let down: BTreeSet<&str> = self.rows.values().filter(counts).map(|row| row.node.as_str()).collect();
         down.len()
     }
 
-    fn check_mark(&mut self, world: &World, daemon: &Daemon, row: &MarkRow, held: Option<&HeldMark>) {
+    fn check_mark(&mut self, world: &World, row: &Mark, held: Option<&Vec<String>>) {
         let no_words = Vec::new();
-        let words = held.map_or(&no_words, |held| &held.words);
+        let words = held.unwrap_or(&no_words);
         let (id, node) = (row.id, &row.node);
-        let (expected, part) = (self.in_force(world, daemon, row), self.awaits_part(world, daemon, row));
+        let (expected, part) = (self.in_force(world, row), self.awaits_part(world, row));
         let others: Vec<&str> = words
             .iter()
             .map(String::as_str)
@@ -304,7 +309,7 @@ impl Audit {
         if has("storm") && words.last().is_some_and(|last| last != "storm") {
             self.wrong(world, format!("{node} ({id}) shows its holds out of order: {words:?}"));
         }
-        self.check_storm(world, daemon, row, has("storm"));
+        self.check_storm(world, row, has("storm"));
         self.check_return(world, row);
     }
 
@@ -317,20 +322,19 @@ impl Audit {
     }
 
     /// Since when what holds a mark lasts: of another alerter's open one since it is first seen here.
-    fn seen_at(&self, world: &World, daemon: &Daemon, row: &MarkRow) -> Timestamp {
-        let base = &daemon.shared.base;
-        if row.made_by == base.controller || self.was_over.contains(&row.id) {
+    fn seen_at(&self, world: &World, row: &Mark) -> Timestamp {
+        if row.made_by == CONTROLLERS[world.clock.active] || self.was_over.contains(&row.id) {
             return row.made_at;
         }
-        let ago = |met: &u64| world.clock.wall() - Duration::from_millis(world.clock.now - met);
-        self.met.get(&row.id).map_or_else(|| *base.started(), ago)
+        let met = self.met.get(&row.id).copied().unwrap_or(world.began);
+        world.clock.wall() - Duration::from_millis(world.clock.now - met)
     }
 
     /// C9. Until when a mark waits for the part of the register that is missing.
-    fn awaits_part(&self, world: &World, daemon: &Daemon, row: &MarkRow) -> Option<u64> {
-        let is_own = row.made_by == daemon.shared.base.controller;
+    fn awaits_part(&self, world: &World, row: &Mark) -> Option<u64> {
+        let is_own = row.made_by == CONTROLLERS[world.clock.active];
         let met = self.met.get(&row.id).copied().filter(|_| is_own).unwrap_or_default();
-        world.lacking.map(|since| since.max(daemon.began).max(met) + PART)
+        world.lacking.map(|since| since.max(world.began).max(met) + PART)
     }
 
     /// Whether it is that time by a clock that is set a little.
@@ -339,18 +343,17 @@ impl Audit {
     }
 
     /// C10, D12. Nobody of whom nobody was notified is down and fenced without a record, whatever is lost or hangs.
-    fn check_silence(&mut self, world: &World, daemon: &Daemon) {
+    fn check_silence(&mut self, world: &World) {
         let ids = |rank: usize| world.whose.iter().filter(move |(_, own)| **own == rank).map(|(id, _)| *id);
         for (rank, outage) in world.outages.iter().enumerate().filter(|(_, outage)| outage.ended.is_none()) {
             let host = &world.hosts[outage.host];
             let is_done = |id| is_notified(world, id) || world.dismissed.contains(&id);
-            let is_own = |row: &MarkRow| {
-                row.node == host.name && world.whose.get(&row.id).is_none_or(|of| *of == rank)
-            };
-            let waited = world.clock.now - host.changed.max(daemon.began);
+            let is_own =
+                |row: &Mark| row.node == host.name && world.whose.get(&row.id).is_none_or(|of| *of == rank);
+            let waited = world.clock.now - host.changed.max(world.began);
             // Where nothing is known any more, nobody knows who was notified either.
             let is_forgotten =
-                world.replaced.is_some_and(|(at, now)| outage.began < at && daemon.began == now);
+                world.replaced.is_some_and(|(at, now)| outage.began < at && world.began == now);
             let is_silent = is_forgotten || !ids(rank).any(is_done);
             if waited > SILENCE && is_silent && !self.rows.values().any(is_own) {
                 let what = format!("{} was fenced {} s ago, and nothing says so", host.name, waited / 1000);
@@ -360,13 +363,12 @@ impl Audit {
     }
 
     /// P7: a storm holds while too many are down, and for no other reason; and nothing longer than `max-hold`.
-    fn check_storm(&mut self, world: &World, daemon: &Daemon, row: &MarkRow, is_held: bool) {
+    fn check_storm(&mut self, world: &World, row: &Mark, is_held: bool) {
         let (at, now) = (self.group_of(world, row), world.clock.wall());
-        let settings = daemon.shared.base.settings();
-        let (group, watched) = (&settings.groups[at], self.groups[at].clone());
+        let (group, watched) = (&world.groups[at], self.groups[at].clone());
         let (id, node) = (row.id, &row.node);
-        let end = self.seen_at(world, daemon, row) + group.rules.max_hold;
-        let cooldown = millis(group.rules.cooldown + self.slack);
+        let end = self.seen_at(world, row) + group.max_hold;
+        let cooldown = millis(group.cooldown + self.slack);
         let is_unsure = world.clock.now < watched.unsure || !self.slack.is_zero() || fades(world);
         let raged = watched.raged.is_some_and(|at| world.clock.now <= at + cooldown);
         if is_held && now >= end + self.slack {
@@ -377,7 +379,7 @@ impl Audit {
         }
         if !is_held
             && watched.rages
-            && self.is_bound(world, daemon, row, group)
+            && self.is_bound(world, row, group)
             && self.is_sure_of(now)
             && !fades(world)
         {
@@ -390,46 +392,44 @@ impl Audit {
     }
 
     /// Whether a storm of its group can hold it.
-    fn is_bound(&self, world: &World, daemon: &Daemon, row: &MarkRow, group: &Group) -> bool {
+    fn is_bound(&self, world: &World, row: &Mark, group: &Group) -> bool {
         let is_let_go =
             world.group_releases.get(&group.name).is_some_and(|at| row.made_at <= *at + self.slack);
-        let is_in_time =
-            world.clock.wall() + self.slack < self.seen_at(world, daemon, row) + group.rules.max_hold;
+        let is_in_time = world.clock.wall() + self.slack < self.seen_at(world, row) + group.max_hold;
         !is_let_go && is_in_time && !world.released.contains(&row.id)
     }
 
     /// P5: a return is taken in whatever holds.
-    fn check_return(&mut self, world: &World, row: &MarkRow) {
+    fn check_return(&mut self, world: &World, row: &Mark) {
         let host = &world.hosts[world.index_of[&row.node]];
         let since = world.clock.now - host.changed;
         // What was found and fits no outage by wrong clocks asks, and may be of one from which its host is back for long.
-        let asks = row.standing.doubt().is_some() && self.slack > SKEWED;
+        let asks = row.is_doubted && self.slack > SKEWED;
         let may_be_late = self.loses_controllers || world.was_jammed() || asks;
-        if host.is_up && row.returned_at.is_none() && since > RETURN_LIMIT && !may_be_late {
+        if host.is_up() && row.returned_at.is_none() && since > RETURN_LIMIT && !may_be_late {
             let node = &row.node;
             self.wrong(world, format!("{node} has been back for {since} ms, and its mark does not know it"));
         }
     }
 
-    fn group_of(&self, world: &World, row: &MarkRow) -> usize {
+    fn group_of(&self, world: &World, row: &Mark) -> usize {
         world.hosts[world.index_of[&row.node]].group
     }
 
     /// The reasons that hold a mark now, except storms and turns, in the order in which they are shown.
-    fn in_force(&self, world: &World, daemon: &Daemon, row: &MarkRow) -> Vec<&'static str> {
+    fn in_force(&self, world: &World, row: &Mark) -> Vec<&'static str> {
         let (at, now) = (self.group_of(world, row), world.clock.wall());
-        let settings = daemon.shared.base.settings();
-        let (host, group) = (world.index_of[&row.node], &settings.groups[at]);
-        let back = row.return_known_at.map(|at| at + group.rules.healthy_delay);
+        let (host, group) = (world.index_of[&row.node], &world.groups[at]);
+        let back = row.return_known_at.map(|at| at + group.healthy_delay);
         let awaits = |until: &u64| world.clock.now < *until && !self.is_about(*until, world);
-        let part = self.awaits_part(world, daemon, row).filter(awaits);
+        let part = self.awaits_part(world, row).filter(awaits);
         let all = [
-            ("skip", world.hosts[host].is_skipped),
+            ("skip", world.hosts[host].cib.is_skipped),
             ("maintenance", is_ordered(world, host, true)),
             ("pause", is_ordered(world, host, false)),
             ("part-missing", part.is_some()),
-            ("confirm", group.confirm.is_some() && daemon.probed.get(&row.id) != Some(&Found::Down)),
-            ("delay", now < row.failure_time + group.rules.deliver_after),
+            ("confirm", group.is_asked && world.probed.get(&row.id) != Some(&false)),
+            ("delay", now < row.failure_time + group.deliver_after),
             ("returning", back.is_some_and(|healthy| now < healthy)),
         ];
         let is_released = world.released.contains(&row.id);
@@ -438,79 +438,79 @@ impl Audit {
 
     /// An attempt begins: nothing holds its mark, no other step of its chain is under way (P10), and nobody knows yet that
     /// the route has it.
-    pub(super) fn begun(&mut self, world: &World, daemon: &Daemon, due: &DueDelivery) {
+    pub(crate) fn begun(&mut self, world: &World, row: &Mark, delivery: &Delivery) {
         self.tally.attempts += 1;
-        let (row, route) = (&due.mark, &due.delivery.route);
+        let route = &delivery.route;
+        self.under_way.insert((row.id, route.clone()));
         let (id, node) = (row.id, &row.node);
-        self.say(world, || format!("attempt {} of {node} ({id}) on {route} begins", due.delivery.attempts));
-        if Daemon::is_known_to_all(world, id, route) {
+        self.say(world, || format!("attempt {} of {node} ({id}) on {route} begins", delivery.attempts));
+        if world.is_known_to_all(id, route) {
             self.wrong(world, format!("{node} ({id}) is sent to {route} again, which is known to have it"));
         }
         // What somebody forged and an operator lets go has a time of its own.
-        if due.delivery.is_return() || world.forged.contains(&id) {
+        if delivery.is_return() || world.forged.contains(&id) {
             return;
         }
-        let force = self.sure(self.in_force(world, daemon, row));
-        if !force.is_empty() || row.standing.doubt().is_some() {
+        let force = self.sure(self.in_force(world, row));
+        if !force.is_empty() || row.is_doubted {
             self.wrong(world, format!("{node} ({id}) is sent to {route} while it is held: {force:?}"));
         }
         if world.dismissed.contains(&id) {
             self.wrong(world, format!("{node} ({id}) is sent to {route} after an operator ended it"));
         }
-        let (at, settings) = (self.group_of(world, row), daemon.shared.base.settings());
+        let at = self.group_of(world, row);
         if self.groups[at].rages
-            && self.is_bound(world, daemon, row, &settings.groups[at])
+            && self.is_bound(world, row, &world.groups[at])
             && self.is_sure_of(world.clock.wall())
             && !fades(world)
         {
             self.wrong(world, format!("{node} ({id}) is sent to {route} while too many are down"));
         }
-        let steps = daemon.under_way.iter().filter(|(mark, route)| *mark == id && !route.contains('.'));
-        if due.delivery.chain.is_some() && steps.count() > 1 {
+        let steps = self.under_way.iter().filter(|(mark, route)| *mark == id && !route.contains('.'));
+        if delivery.is_in_chain && steps.count() > 1 {
             self.wrong(world, format!("two steps of the chain of {node} ({id}) are under way"));
         }
     }
 
     /// Never more hosts of a group are sent at once than may be: a host's second mark may go on a route on which its first one
     /// has ended by the route's terms, and is of the same host.
-    pub(super) fn count(&mut self, world: &World, daemon: &Daemon) {
+    pub(crate) fn count(&mut self, world: &World) {
         let mut busy: BTreeMap<usize, BTreeSet<&HostName>> = BTreeMap::new();
-        for (mark, _) in daemon.under_way.iter().filter(|(_, route)| !route.contains('.')) {
+        for (mark, _) in self.under_way.iter().filter(|(_, route)| !route.contains('.')) {
             let Some(row) = self.rows.get(mark).filter(|_| !world.released.contains(mark)) else { continue };
             busy.entry(self.group_of(world, row)).or_default().insert(&row.node);
         }
         let busy: Vec<(usize, usize)> = busy.into_iter().map(|(at, hosts)| (at, hosts.len())).collect();
         for (at, hosts) in busy {
-            let settings = daemon.shared.base.settings();
-            let group = &settings.groups[at];
-            let most = if group.rules.serial { Some(1) } else { group.rules.max_in_flight };
-            if most.is_some_and(|most| hosts > most as usize) {
+            let group = &world.groups[at];
+            if group.at_once.is_some_and(|most| hosts > most as usize) {
                 self.wrong(world, format!("{hosts} hosts of group {} are sent at once", group.name));
             }
         }
     }
 
     /// A route's terms keep a mark back, or end it there.
-    pub(super) fn kept(&mut self, world: &World, due: &DueDelivery) {
-        let (id, Delivery { route, state, .. }) = (due.mark.id, &due.delivery);
-        self.say(world, || format!("{id} is {} on {route} by its terms", state.as_str()));
-        if *state == State::Cancelled {
+    pub(crate) fn kept(&mut self, world: &World, mark: &Mark, delivery: &Delivery) {
+        let (id, Delivery { route, state, .. }) = (mark.id, delivery);
+        self.say(world, || format!("{id} is {state} on {route} by its terms"));
+        if *state == "cancelled" {
             self.cancelled.insert((id, route.clone()));
         }
     }
 
-    pub(super) fn ended(&self, world: &World, mark: MarkId, route: &str) {
+    pub(crate) fn ended(&mut self, world: &World, mark: MarkId, route: &str) {
+        self.under_way.remove(&(mark, route.to_owned()));
         self.say(world, || format!("attempt of {mark} on {route} has ended"));
     }
 
     /// P3: a receiver sees the same bytes on every attempt, from every controller.
-    pub(super) fn arrived(&mut self, world: &mut World, route: &str, attempt: Attempt) {
-        let (mark, receiver) = (attempt.mark, world.receivers.get_mut(route).unwrap());
-        let first = receiver.first.entry(mark).or_insert_with(|| attempt.clone());
-        if first.body != attempt.body {
+    pub(crate) fn arrived(&mut self, world: &mut World, row: &Mark, delivery: &Delivery) {
+        let (mark, node, route, body) = (row.id, &row.node, delivery.base(), &delivery.body);
+        let receiver = world.receivers.get_mut(route).unwrap();
+        if receiver.first.entry(mark).or_insert_with(|| body.clone()) != body {
             self.wrong(world, format!("{mark} was sent to {route} in other bytes than before"));
         }
-        let (text, node) = (String::from_utf8_lossy(&attempt.body), &attempt.node);
+        let text = String::from_utf8_lossy(body);
         let is_true = text.contains(&format!("\"{node}.example.org\"")) && !text.contains("false");
         if !is_true {
             self.wrong(world, format!("{route} got of {node} what nobody configured: {text}"));
@@ -523,41 +523,27 @@ impl Audit {
         }
     }
 
-    /// P11: what is done behind an acknowledgement is done only where the mark was sent.
-    pub(super) fn step(&mut self, world: &World, due: &DueDelivery) {
-        let route = due.delivery.route.split('.').next().unwrap();
-        if due.delivery.is_return() {
-            self.tally.returns += 1;
-            self.is_called_back(world, due);
-        } else if !world.receivers[route].has.contains(&due.mark.id) {
-            let (node, step) = (&due.mark.node, &due.delivery.route);
-            self.wrong(world, format!("{step} is done for {node}, of which {route} was never notified"));
-        }
-    }
-
-    /// No dead host is called back, whatever its marks are. A poll may be a moment old.
-    fn is_called_back(&mut self, world: &World, due: &DueDelivery) {
-        let host = &world.hosts[world.index_of[&due.mark.node]];
-        if !host.is_up && world.clock.now > host.changed + POLL {
-            let (node, route) = (&due.mark.node, &due.delivery.route);
+    /// P11: no dead host is called back, whatever its marks are. A poll may be a moment old.
+    pub(crate) fn called_back(&mut self, world: &World, row: &Mark, delivery: &Delivery) {
+        self.tally.returns += 1;
+        let host = &world.hosts[world.index_of[&row.node]];
+        if !host.is_up() && world.clock.now > host.changed + POLL {
+            let (node, route) = (&row.node, &delivery.route);
             self.wrong(world, format!("{node} is called back by {route} while it is down"));
         }
     }
 
     /// An endpoint keeps no living host down, unless its mark or return is still open and shown.
-    fn is_up_again(&mut self, world: &World, daemon: &Daemon) {
-        let settings = daemon.shared.base.settings();
-        let routes = settings.routes.iter().filter(|route| route.goes_on_to(Step::Return));
-        for name in routes.map(|route| route.name.as_str()) {
-            for (node, mark) in &world.receivers[name].down {
+    fn is_up_again(&mut self, world: &World, alerter: &dyn Alerter) {
+        for (name, receiver) in world.receivers.iter().filter(|(_, receiver)| receiver.goes_on) {
+            for (node, mark) in &receiver.down {
                 let host = &world.hosts[world.index_of[node]];
-                let deliveries = daemon.journal.deliveries_of(*mark).unwrap().sound;
-                let is_open = |d: &Delivery| d.route.split('.').next() == Some(name) && !d.state.is_final();
+                let (deliveries, _) = alerter.deliveries(*mark);
+                let is_open = |d: &Delivery| d.base() == name && !FINAL.contains(&d.state);
                 // What nobody knows any more cannot be called back.
                 let is_lost = world.replaced.is_some() && deliveries.is_empty();
-                if host.is_up && !is_lost && !deliveries.iter().any(is_open) {
-                    let states: Vec<String> =
-                        deliveries.iter().map(|d| format!("{} {}", d.route, d.state.as_str())).collect();
+                if host.is_up() && !is_lost && !deliveries.iter().any(is_open) {
+                    let states: Vec<String> = deliveries.iter().map(Delivery::shown).collect();
                     self.wrong(world, format!("{node} ({mark}) lives and {name} keeps it down: {states:?}"));
                 }
             }
@@ -566,15 +552,15 @@ impl Audit {
 
     /// Marks of one host are sent in their order.
     fn check_order(&mut self, world: &World) {
-        let mut first: BTreeMap<&HostName, &MarkRow> = BTreeMap::new();
-        let place = |row: &MarkRow| (row.failure_time, row.id);
+        let mut first: BTreeMap<&HostName, &Mark> = BTreeMap::new();
+        let place = |row: &Mark| (row.failure_time, row.id);
         for row in self.rows.values().filter(|row| row.settled.is_none()) {
             let known = first.entry(&row.node).or_insert(row);
             if place(row) < place(known) {
                 *known = row;
             }
         }
-        let since = |row: &MarkRow| match self.first.get(&row.node) {
+        let since = |row: &Mark| match self.first.get(&row.node) {
             Some((mark, since)) if *mark == row.id => *since,
             _ => world.clock.now,
         };
@@ -582,7 +568,7 @@ impl Audit {
     }
 
     /// D12. Where nothing can be written the alerter does not stay: another controller could always do better.
-    pub(super) fn wrote_again(&mut self, world: &World, since: u64) {
+    pub(crate) fn wrote_again(&mut self, world: &World, since: u64) {
         let seconds = (world.clock.now - since) / 1000;
         if seconds > STAYS {
             self.wrong(world, format!("the alerter stayed {seconds} s where nothing could be written"));
@@ -590,13 +576,13 @@ impl Audit {
     }
 
     /// P6: what nothing holds is sent soon, whatever becomes of others.
-    fn check_waits(&mut self, world: &World, daemon: &Daemon) {
+    fn check_waits(&mut self, world: &World, alerter: &dyn Alerter) {
         let open = self.open();
         for row in &open {
             let first = self.first.get(&row.node).filter(|(mark, _)| *mark == row.id);
             let Some((_, first)) = first.copied() else { continue };
             let Some(free) = self.free_since.get(&row.id).map(|free| first.max(*free)) else { continue };
-            for delivery in daemon.journal.deliveries_of(row.id).unwrap().sound {
+            for delivery in alerter.deliveries(row.id).0 {
                 if let Some(waited) = self.waits(world, open.len(), free, &delivery, row) {
                     let (node, route) = (&row.node, &delivery.route);
                     self.wrong(
@@ -612,25 +598,17 @@ impl Audit {
     }
 
     /// How many seconds a delivery has waited without a reason, where that is too long.
-    fn waits(
-        &self,
-        world: &World,
-        open: usize,
-        free: u64,
-        delivery: &Delivery,
-        row: &MarkRow,
-    ) -> Option<u64> {
+    fn waits(&self, world: &World, open: usize, free: u64, delivery: &Delivery, row: &Mark) -> Option<u64> {
         let receiver = world.receivers.get(&delivery.route)?;
-        let last = delivery.last.as_ref().map(|last| last.kind.as_str());
-        let is_own_fault = matches!(last, Some("http-422" | "refused" | ACCEPTED | NOT_CONFIRMED))
+        let last = delivery.last.as_ref().map(|(kind, _)| kind.as_str());
+        let is_own_fault = matches!(last, Some("http-422" | "refused" | "accepted" | "not-confirmed"))
             || receiver.rejects.contains(&row.node);
-        let turn = delivery.chain.and_then(|step| step.since());
-        if !delivery.state.may_be_sent() || receiver.mood != Mood::Takes || is_own_fault {
+        if !["pending", "parked"].contains(&delivery.state) || receiver.mood != Mood::Takes || is_own_fault {
             return None;
         }
-        let turn = turn.map_or(0, |at| world.clock.when_it_was(at));
+        let turn = delivery.turn.map_or(0, |at| world.clock.when_it_was(at));
         let released = delivery.released_at.map_or(0, |at| world.clock.when_it_was(at));
-        let tried = delivery.last.as_ref().map_or(0, |last| world.clock.when_it_was(last.at));
+        let tried = delivery.last.as_ref().map_or(0, |(_, at)| world.clock.when_it_was(*at));
         let since = [free, receiver.fine_since, turn, released, tried].into_iter().max().unwrap_or_default();
         let waited = world.clock.now.saturating_sub(since);
         let limit = if receiver.denied { PARKED_LIMIT } else { WAIT_LIMIT } + open as u64 * receiver.pace;
@@ -638,66 +616,62 @@ impl Audit {
     }
 
     /// P1, P2: every outage was sent once to every route that had to get it, or ended by a named operator or a rule.
-    pub(super) fn end(&mut self, world: &World, daemon: &Daemon) {
-        self.refresh(world, &daemon.journal);
+    pub(crate) fn end(&mut self, world: &World, alerter: &mut dyn Alerter) {
+        let (holds, _) = self.refresh(world, alerter);
         self.tally.marks = self.rows.len();
         for row in self.open() {
-            let deliveries = daemon.journal.deliveries_of(row.id).unwrap().sound;
-            let states: Vec<String> =
-                deliveries.iter().map(|d| format!("{} {}", d.route, d.state.as_str())).collect();
-            let hold = daemon.journal.hold_of(row.id).unwrap().map(|held| held.words);
+            let states: Vec<String> = alerter.deliveries(row.id).0.iter().map(Delivery::shown).collect();
+            let hold = holds.get(&row.id);
             self.wrong(
                 world,
                 format!(
                     "{} ({}) is still open ({}), held by {hold:?}: {states:?}",
-                    row.node,
-                    row.id,
-                    row.standing.as_str()
+                    row.node, row.id, row.standing
                 ),
             );
         }
         for (rank, outage) in world.outages.iter().enumerate() {
-            self.end_of(world, daemon, (rank, outage));
+            self.end_of(world, alerter, (rank, outage));
         }
-        let rows: Vec<MarkRow> = self.rows.values().cloned().collect();
-        rows.iter().for_each(|row| self.agrees(world, daemon, row));
-        self.is_up_again(world, daemon);
+        let rows: Vec<Mark> = self.rows.values().cloned().collect();
+        rows.iter().for_each(|row| self.agrees(world, alerter, row));
+        self.is_up_again(world, alerter);
     }
 
     /// An operator checks a mark that is in doubt: Pacemaker itself speaks of every fencing here, so that only a register or
     /// a controller that was lost can leave one, or what somebody forged about the mark: its end, or another mark of its fencing.
-    pub(super) fn doubted(&mut self, world: &World, row: &MarkRow) {
+    pub(crate) fn doubted(&mut self, world: &World, row: &Mark) {
         let is_forged = world.forged_about.contains(&row.id);
         let is_lost = self.loses_controllers || self.loses_register || self.lacks_parts;
         let is_lost = is_lost || self.slack > SKEWED || is_forged;
         // Fenced once more after its outage was notified or ended: nobody knows whether it had been back.
         let is_over = |id| is_notified(world, id) || world.dismissed.contains(&id);
         if !is_lost && world.whose.contains_key(&row.id) && !others(world, row).any(is_over) {
-            let word = row.standing.as_str();
+            let word = row.standing;
             self.wrong(world, format!("{} ({}) is held ({word}): Pacemaker says it", row.node, row.id));
         }
     }
 
-    fn end_of(&mut self, world: &World, daemon: &Daemon, (rank, outage): (usize, &Outage)) {
+    fn end_of(&mut self, world: &World, alerter: &dyn Alerter, (rank, outage): (usize, &Outage)) {
         let host = &world.hosts[outage.host].name;
         // What somebody forged just before cannot be distinguished from it.
-        let near = |row: &MarkRow| row.failure_time.distance(outage.began) <= NEAR + self.slack;
-        let is_own = |row: &&MarkRow| match world.whose.get(&row.id) {
+        let near = |row: &Mark| row.failure_time.distance(outage.began) <= NEAR + self.slack;
+        let is_own = |row: &&Mark| match world.whose.get(&row.id) {
             Some(own) => *own == rank,
             None => row.node == *host && near(row) && is_notified(world, row.id),
         };
-        let mut rows: Vec<MarkRow> = self.rows.values().filter(is_own).cloned().collect();
+        let mut rows: Vec<Mark> = self.rows.values().filter(is_own).cloned().collect();
         if rows.len() > 1 {
             rows.retain(|row| !world.forged.contains(&row.id));
         }
-        let own: Vec<&MarkRow> = rows.iter().collect();
+        let own: Vec<&Mark> = rows.iter().collect();
         let is_over = |id: &MarkId| {
             let is_cancelled = self.cancelled.iter().any(|(mark, _)| mark == id);
             is_cancelled || is_notified(world, *id) || world.dismissed.contains(id)
         };
         let has_end = world.whose.iter().any(|(id, of)| *of == rank && is_over(id));
         // By such a clock, and with nothing to compare, its mark is of no outage that can be told.
-        let has_asked = |row: &MarkRow| row.node == *host && world.dismissed.contains(&row.id);
+        let has_asked = |row: &Mark| row.node == *host && world.dismissed.contains(&row.id);
         let has_asked = world.replaced.is_some() && self.slack > SKEWED && self.rows.values().any(has_asked);
         match own.as_slice() {
             // Who is back when all is lost, or had an end before, is not asked about again; nor, by a clock that is years ahead, is the latter.
@@ -709,14 +683,14 @@ impl Audit {
             [_] => {}
             several => {
                 // What an operator has released is her own word.
-                let is_said = |row: &MarkRow| world.released.contains(&row.id);
+                let is_said = |row: &Mark| world.released.contains(&row.id);
                 let notified =
                     several.iter().filter(|row| is_notified(world, row.id) && !is_said(row)).count();
                 let is_lost = self.loses_controllers || self.loses_register || self.lacks_parts;
                 let mut others = several.iter().filter(|row| !is_notified(world, row.id));
                 // A route's terms may end what an operator has released.
-                let is_ended = |row: &MarkRow| match row.settled {
-                    Some((Settlement::Cancelled, _)) => is_said(row) || self.slack > SKEWED,
+                let is_ended = |row: &Mark| match row.settled {
+                    Some(("cancelled", _)) => is_said(row) || self.slack > SKEWED,
                     _ => world.dismissed.contains(&row.id),
                 };
                 let are_ended = others.all(|row| is_ended(row));
@@ -727,64 +701,63 @@ impl Audit {
             }
         }
         for row in own {
-            self.is_done(world, daemon, row);
+            self.is_done(world, alerter, row);
         }
     }
 
     /// Every required receiver has it by its own record, or the mark ended by an operator or a rule.
-    fn is_done(&mut self, world: &World, daemon: &Daemon, row: &MarkRow) {
+    fn is_done(&mut self, world: &World, alerter: &dyn Alerter, row: &Mark) {
         let Some((how, _)) = row.settled else { return };
         let (id, node) = (row.id, &row.node);
-        let deliveries = daemon.journal.deliveries_of(id).unwrap().sound;
+        let (deliveries, _) = alerter.deliveries(id);
         let has =
             |d: &Delivery| world.receivers.get(&d.route).is_some_and(|receiver| receiver.has.contains(&id));
         let is_ruled_out =
-            |d: &Delivery| d.state == State::Cancelled || self.cancelled.contains(&(id, d.route.clone()));
-        let mut steps = deliveries.iter().filter(|d| d.chain.is_some()).peekable();
+            |d: &Delivery| d.state == "cancelled" || self.cancelled.contains(&(id, d.route.clone()));
+        let mut steps = deliveries.iter().filter(|d| d.is_in_chain).peekable();
         let is_notified = match steps.peek() {
             Some(_) => steps.any(has),
             None => deliveries.iter().filter(|d| d.required).all(|d| has(d) || is_ruled_out(d)),
         };
         let is_right = match how {
-            Settlement::Acknowledged => is_notified,
-            Settlement::Dismissed => world.dismissed.contains(&id),
-            Settlement::Cancelled => deliveries.iter().all(|d| d.is_return() || d.state == State::Cancelled),
-            Settlement::Expired => is_notified_otherwise(world, row),
+            "acknowledged" => is_notified,
+            "dismissed" => world.dismissed.contains(&id),
+            "cancelled" => deliveries.iter().all(|d| d.is_return() || d.state == "cancelled"),
+            _ => is_notified_otherwise(world, row),
         };
         if !is_right {
             let states: Vec<String> =
-                deliveries.iter().map(|d| format!("{} {} {}", d.route, d.state.as_str(), has(d))).collect();
-            let how = how.as_str();
+                deliveries.iter().map(|d| format!("{} {}", d.shown(), has(d))).collect();
             self.wrong(world, format!("{node} ({id}) ended as {how} and should not have: {states:?}"));
         }
     }
 
-    /// What the journal says was taken, the receiver has.
-    fn agrees(&mut self, world: &World, daemon: &Daemon, row: &MarkRow) {
-        for delivery in daemon.journal.deliveries_of(row.id).unwrap().sound {
+    /// What the alerter says was taken, the receiver has.
+    fn agrees(&mut self, world: &World, alerter: &dyn Alerter, row: &Mark) {
+        for delivery in alerter.deliveries(row.id).0 {
             let Some(receiver) = world.receivers.get(&delivery.route) else { continue };
             // Of a mark that another alerter settled only the whole is known.
-            let is_own = delivery.last.as_ref().is_some_and(|last| last.kind == "acknowledged");
-            if is_own && delivery.state == State::Acknowledged && !receiver.has.contains(&row.id) {
+            let is_own = delivery.last.as_ref().is_some_and(|(kind, _)| kind == "acknowledged");
+            if is_own && delivery.state == "acknowledged" && !receiver.has.contains(&row.id) {
                 self.wrong(
                     world,
-                    format!("{} has not got {}; the journal says so", delivery.route, row.node),
+                    format!("{} has not got {}; the alerter says so", delivery.route, row.node),
                 );
             }
         }
-        if matches!(row.standing, Standing::Doubtful(_)) && row.settled.is_none() {
+        if row.is_doubted && row.settled.is_none() {
             self.wrong(world, format!("{} is in doubt for ever", row.node));
         }
     }
 }
 
 /// Whether the outage of a mark was sent under another one.
-pub(super) fn is_notified_otherwise(world: &World, row: &MarkRow) -> bool {
+pub(crate) fn is_notified_otherwise(world: &World, row: &Mark) -> bool {
     others(world, row).any(|id| is_notified(world, id))
 }
 
 /// The other marks of its outage.
-fn others(world: &World, row: &MarkRow) -> impl Iterator<Item = MarkId> {
+fn others(world: &World, row: &Mark) -> impl Iterator<Item = MarkId> {
     let (own, mark) = (world.whose.get(&row.id), row.id);
     let others = world.whose.iter().filter(move |(id, outage)| **id != mark && Some(*outage) == own);
     others.map(|(id, _)| *id)
@@ -809,7 +782,7 @@ fn is_perhaps_ordered(world: &World, host: usize, word: &str) -> bool {
 }
 
 fn orders(world: &World, host: usize, is_maintenance: bool) -> impl Iterator<Item = &Order> {
-    let (name, group) = (&world.hosts[host].name, &world.group_names[world.hosts[host].group]);
+    let (name, group) = (&world.hosts[host].name, &world.groups[world.hosts[host].group].name);
     world.orders.iter().filter(move |order| {
         let is_about = match &order.scope {
             Scope::All => true,
@@ -821,7 +794,7 @@ fn orders(world: &World, host: usize, is_maintenance: bool) -> impl Iterator<Ite
 }
 
 fn is_aside(world: &World, host: usize) -> bool {
-    world.hosts[host].is_skipped || is_ordered(world, host, true)
+    world.hosts[host].cib.is_skipped || is_ordered(world, host, true)
 }
 
 /// Whether nobody can say who is in maintenance.
