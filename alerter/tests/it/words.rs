@@ -24,16 +24,15 @@ const NEAR: Duration = Duration::from_secs(300);
 /// A step that cannot happen is skipped.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Fails {
-        is_marked: bool,
-    },
+    /// The host dies and is fenced; `fence_mark` is asked, or Pacemaker alone reports it.
+    Fails { is_marked: bool },
+    /// It is back.
     Returns,
-    Runs {
-        seconds: u32,
-    },
-    Moves {
-        to: usize,
-    },
+    /// The alerter works.
+    Runs { seconds: u32 },
+    /// It starts on another controller.
+    Moves { to: usize },
+    /// The routes refuse everything, or take it again.
     Turns,
     /// `mark`
     Says,
@@ -42,9 +41,7 @@ enum Step {
     /// `release`
     Releases,
     /// `pause`, with a limit.
-    Pauses {
-        seconds: u64,
-    },
+    Pauses { seconds: u64 },
     /// `resume`
     Resumes,
 }

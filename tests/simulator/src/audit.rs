@@ -12,8 +12,8 @@ use marks::id::MarkId;
 use marks::time::Timestamp;
 
 use crate::cib::CONTROLLERS;
-use crate::product::{Alerter, Delivery, Mark, Scope};
-use crate::story::{Group, Limit, Mood, Story};
+use crate::product::{Alerter, Delivery, Mark, Scope, Status};
+use crate::story::{Event, Limit, Mood, Story};
 use crate::world::{Order, Outage, World};
 
 /// What is known of the cluster is so old at most, in milliseconds.
@@ -74,6 +74,7 @@ struct Watched {
 }
 
 /// The audit of one story.
+#[derive(Default)]
 pub(crate) struct Audit {
     slack: Duration,
     is_loud: bool,
@@ -86,9 +87,9 @@ pub(crate) struct Audit {
     /// What was held at the last check.
     held: BTreeMap<MarkId, Vec<String>>,
     /// Attempts that have begun and are not over.
-    under_way: BTreeSet<(MarkId, String)>,
+    pub(crate) under_way: BTreeSet<(MarkId, String)>,
     /// What rules have ended, by whichever alerter.
-    cancelled: BTreeSet<(MarkId, String)>,
+    pub(crate) cancelled: BTreeSet<(MarkId, String)>,
     /// Who was set aside.
     aside: BTreeSet<usize>,
     free_since: BTreeMap<MarkId, u64>,
@@ -113,24 +114,12 @@ impl Audit {
                 (true, true) => UNSURE,
                 (true, false) => Duration::ZERO,
             },
-            loses_register: story.loses_register(),
-            lacks_parts: story.lacks_parts(),
+            loses_register: story.has(|it| matches!(it, Event::Empties { .. } | Event::Replaces { .. })),
+            lacks_parts: story.has(|it| matches!(it, Event::Lacks { .. })),
             is_loud,
-            loses_controllers: story.loses_controllers(),
+            loses_controllers: story.has(|it| matches!(it, Event::Loses { .. } | Event::Replaces { .. })),
             groups: vec![Watched::default(); story.groups.len()],
-            rows: BTreeMap::new(),
-            held: BTreeMap::new(),
-            under_way: BTreeSet::new(),
-            cancelled: BTreeSet::new(),
-            aside: BTreeSet::new(),
-            free_since: BTreeMap::new(),
-            met: BTreeMap::new(),
-            was_over: BTreeSet::new(),
-            first: BTreeMap::new(),
-            checked: 0,
-            latest: Timestamp(i64::MIN),
-            tally: Tally::default(),
-            violations: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -164,13 +153,9 @@ impl Audit {
     }
 
     /// Reads what has changed; gives what is held, and the records that have no end.
-    pub(crate) fn refresh(
-        &mut self,
-        world: &World,
-        alerter: &mut dyn Alerter,
-    ) -> (BTreeMap<MarkId, Vec<String>>, Vec<String>) {
-        let status = alerter.status(world);
-        for row in status.marks {
+    pub(crate) fn refresh(&mut self, world: &World, alerter: &mut dyn Alerter) -> Status {
+        let mut status = alerter.status(world);
+        for row in status.marks.drain(..) {
             let (mark, is_over) = (row.id, row.settled.is_some());
             let text = format!("{} has mark {mark} ({})", row.node, row.standing);
             if self.rows.insert(mark, row).is_none() {
@@ -179,7 +164,7 @@ impl Audit {
                 self.say(world, || text);
             }
         }
-        (status.holds, status.gaps)
+        status
     }
 
     /// What is not settled, oldest first.
@@ -192,7 +177,7 @@ impl Audit {
     /// Before every reading of what is due: what is held is exactly what is in force.
     pub(crate) fn check(&mut self, world: &World, alerter: &mut dyn Alerter) {
         self.tally.passes += 1;
-        let (held, gaps) = self.refresh(world, alerter);
+        let Status { holds: held, gaps, .. } = self.refresh(world, alerter);
         for gap in gaps {
             self.wrong(world, format!("a record has no end that can be shown: {gap}"));
         }
@@ -204,7 +189,7 @@ impl Audit {
             if world.forged.contains(&row.id) {
                 continue;
             }
-            self.check_mark(world, &row, held.get(&row.id));
+            self.check_mark(world, &row, held.get(&row.id).map_or(&[], Vec::as_slice));
             let is_free = !held.contains_key(&row.id) && !row.is_doubted;
             if is_free {
                 self.free_since.entry(row.id).or_insert(world.clock.now);
@@ -286,9 +271,7 @@ impl Audit {
         down.len()
     }
 
-    fn check_mark(&mut self, world: &World, row: &Mark, held: Option<&Vec<String>>) {
-        let no_words = Vec::new();
-        let words = held.unwrap_or(&no_words);
+    fn check_mark(&mut self, world: &World, row: &Mark, words: &[String]) {
         let (id, node) = (row.id, &row.node);
         let (expected, part) = (self.in_force(world, row), self.awaits_part(world, row));
         let others: Vec<&str> = words
@@ -377,26 +360,20 @@ impl Audit {
         if is_held && !raged && !is_unsure {
             self.wrong(world, format!("{node} ({id}) is held by a storm that is over"));
         }
-        if !is_held
-            && watched.rages
-            && self.is_bound(world, row, group)
-            && self.is_sure_of(now)
-            && !fades(world)
-        {
+        if !is_held && self.is_bound(world, row) {
             self.wrong(world, format!("{node} ({id}) is not held, and too many of its group are down"));
         }
     }
 
-    fn is_sure_of(&self, now: Timestamp) -> bool {
-        self.slack.is_zero() || now >= self.latest
-    }
-
-    /// Whether a storm of its group can hold it.
-    fn is_bound(&self, world: &World, row: &Mark, group: &Group) -> bool {
+    /// Whether a storm of its group has to hold it.
+    fn is_bound(&self, world: &World, row: &Mark) -> bool {
+        let (at, now) = (self.group_of(world, row), world.clock.wall());
+        let group = &world.groups[at];
         let is_let_go =
             world.group_releases.get(&group.name).is_some_and(|at| row.made_at <= *at + self.slack);
-        let is_in_time = world.clock.wall() + self.slack < self.seen_at(world, row) + group.max_hold;
-        !is_let_go && is_in_time && !world.released.contains(&row.id)
+        let is_in_time = now + self.slack < self.seen_at(world, row) + group.max_hold;
+        let is_sure = (self.slack.is_zero() || now >= self.latest) && !fades(world);
+        self.groups[at].rages && !is_let_go && is_in_time && is_sure && !world.released.contains(&row.id)
     }
 
     /// P5: a return is taken in whatever holds.
@@ -406,7 +383,7 @@ impl Audit {
         // What was found and fits no outage by wrong clocks asks, and may be of one from which its host is back for long.
         let asks = row.is_doubted && self.slack > SKEWED;
         let may_be_late = self.loses_controllers || world.was_jammed() || asks;
-        if host.is_up() && row.returned_at.is_none() && since > RETURN_LIMIT && !may_be_late {
+        if host.cib.is_up() && row.returned_at.is_none() && since > RETURN_LIMIT && !may_be_late {
             let node = &row.node;
             self.wrong(world, format!("{node} has been back for {since} ms, and its mark does not know it"));
         }
@@ -458,12 +435,7 @@ impl Audit {
         if world.dismissed.contains(&id) {
             self.wrong(world, format!("{node} ({id}) is sent to {route} after an operator ended it"));
         }
-        let at = self.group_of(world, row);
-        if self.groups[at].rages
-            && self.is_bound(world, row, &world.groups[at])
-            && self.is_sure_of(world.clock.wall())
-            && !fades(world)
-        {
+        if self.is_bound(world, row) {
             self.wrong(world, format!("{node} ({id}) is sent to {route} while too many are down"));
         }
         let steps = self.under_way.iter().filter(|(mark, route)| *mark == id && !route.contains('.'));
@@ -487,20 +459,6 @@ impl Audit {
                 self.wrong(world, format!("{hosts} hosts of group {} are sent at once", group.name));
             }
         }
-    }
-
-    /// A route's terms keep a mark back, or end it there.
-    pub(crate) fn kept(&mut self, world: &World, mark: &Mark, delivery: &Delivery) {
-        let (id, Delivery { route, state, .. }) = (mark.id, delivery);
-        self.say(world, || format!("{id} is {state} on {route} by its terms"));
-        if *state == "cancelled" {
-            self.cancelled.insert((id, route.clone()));
-        }
-    }
-
-    pub(crate) fn ended(&mut self, world: &World, mark: MarkId, route: &str) {
-        self.under_way.remove(&(mark, route.to_owned()));
-        self.say(world, || format!("attempt of {mark} on {route} has ended"));
     }
 
     /// P3: a receiver sees the same bytes on every attempt, from every controller.
@@ -527,7 +485,7 @@ impl Audit {
     pub(crate) fn called_back(&mut self, world: &World, row: &Mark, delivery: &Delivery) {
         self.tally.returns += 1;
         let host = &world.hosts[world.index_of[&row.node]];
-        if !host.is_up() && world.clock.now > host.changed + POLL {
+        if !host.cib.is_up() && world.clock.now > host.changed + POLL {
             let (node, route) = (&row.node, &delivery.route);
             self.wrong(world, format!("{node} is called back by {route} while it is down"));
         }
@@ -542,7 +500,7 @@ impl Audit {
                 let is_open = |d: &Delivery| d.base() == name && !FINAL.contains(&d.state);
                 // What nobody knows any more cannot be called back.
                 let is_lost = world.replaced.is_some() && deliveries.is_empty();
-                if host.is_up() && !is_lost && !deliveries.iter().any(is_open) {
+                if host.cib.is_up() && !is_lost && !deliveries.iter().any(is_open) {
                     let states: Vec<String> = deliveries.iter().map(Delivery::shown).collect();
                     self.wrong(world, format!("{node} ({mark}) lives and {name} keeps it down: {states:?}"));
                 }
@@ -585,13 +543,8 @@ impl Audit {
             for delivery in alerter.deliveries(row.id).0 {
                 if let Some(waited) = self.waits(world, open.len(), free, &delivery, row) {
                     let (node, route) = (&row.node, &delivery.route);
-                    self.wrong(
-                        world,
-                        format!(
-                            "nothing holds {node} ({}), and {route} was not notified of it for {waited} s",
-                            row.id
-                        ),
-                    );
+                    let says = format!("nothing holds {node} ({}), and {route} was not notified", row.id);
+                    self.wrong(world, format!("{says} of it for {waited} s"));
                 }
             }
         }
@@ -617,17 +570,15 @@ impl Audit {
 
     /// P1, P2: every outage was sent once to every route that had to get it, or ended by a named operator or a rule.
     pub(crate) fn end(&mut self, world: &World, alerter: &mut dyn Alerter) {
-        let (holds, _) = self.refresh(world, alerter);
+        let Status { holds, .. } = self.refresh(world, alerter);
         self.tally.marks = self.rows.len();
         for row in self.open() {
             let states: Vec<String> = alerter.deliveries(row.id).0.iter().map(Delivery::shown).collect();
             let hold = holds.get(&row.id);
+            let Mark { node, id, standing, .. } = row;
             self.wrong(
                 world,
-                format!(
-                    "{} ({}) is still open ({}), held by {hold:?}: {states:?}",
-                    row.node, row.id, row.standing
-                ),
+                format!("{node} ({id}) is still open ({standing}), held by {hold:?}: {states:?}"),
             );
         }
         for (rank, outage) in world.outages.iter().enumerate() {
@@ -739,10 +690,8 @@ impl Audit {
             // Of a mark that another alerter settled only the whole is known.
             let is_own = delivery.last.as_ref().is_some_and(|(kind, _)| kind == "acknowledged");
             if is_own && delivery.state == "acknowledged" && !receiver.has.contains(&row.id) {
-                self.wrong(
-                    world,
-                    format!("{} has not got {}; the alerter says so", delivery.route, row.node),
-                );
+                let (node, route) = (&row.node, &delivery.route);
+                self.wrong(world, format!("{route} has not got {node}; the alerter says so"));
             }
         }
         if row.is_doubted && row.settled.is_none() {

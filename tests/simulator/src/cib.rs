@@ -122,19 +122,13 @@ impl Host {
         }
     }
 
-    /// Its line among the nodes; a remote node needs none but for an attribute.
+    /// Its line among the nodes.
     fn node(&self, name: &str) -> String {
-        let skip = format!(
-            r#"<instance_attributes id="a"><nvpair id="n" name="{SKIP}" value="true"/></instance_attributes>"#
-        );
-        match (self.kind, self.is_skipped) {
-            (Kind::Remote, false) => String::new(),
-            (Kind::Remote, true) => {
-                format!(r#"<node id="{name}" uname="{name}" type="remote">{skip}</node>"#)
-            }
-            (_, false) => format!(r#"<node id="{name}" uname="{name}"/>"#),
-            (_, true) => format!(r#"<node id="{name}" uname="{name}">{skip}</node>"#),
-        }
+        let kind = if self.kind == Kind::Remote { r#" type="remote""# } else { "" };
+        let word = format!(r#"<nvpair id="n" name="{SKIP}" value="{}"/>"#, self.is_skipped);
+        format!(
+            r#"<node id="{name}" uname="{name}"{kind}><instance_attributes id="a">{word}</instance_attributes></node>"#
+        )
     }
 
     /// What a controller remembers of its remote resource.

@@ -54,10 +54,8 @@ pub struct Fenced {
 
 /// What a disk does.
 pub enum Disk<'a> {
-    /// It is full: of each kind of thing that is written there, this says whether it is refused.
+    /// Of each kind of thing that is written there, this says whether it is full for that.
     Fills(&'a mut dyn FnMut() -> bool),
-    /// It can be written again.
-    Frees,
     /// It is a new one.
     IsWiped,
     /// A part of this mark is damaged.
@@ -71,7 +69,7 @@ pub enum Fake {
     Ends(MarkId, Timestamp),
     /// The host of a mark is back.
     Returns(MarkId, Timestamp),
-    /// A host was fenced; of some the record names no connection.
+    /// A host was fenced; the record names its connection, or (false) none.
     Fences(Fenced, bool),
     /// It has a mark, in this form.
     Marks(Fenced, Forgery),
@@ -109,15 +107,8 @@ pub enum Command {
     LetGo(MarkId),
     /// A mark is ended.
     Unmark(MarkId),
-    /// A route's receiver has a mark, or does not take it.
-    Confirm {
-        /// The route.
-        route: String,
-        /// The mark.
-        mark: MarkId,
-        /// It does not take it.
-        refuses: bool,
-    },
+    /// A route's receiver has a mark, or (true) does not take it.
+    Confirm(String, MarkId, bool),
 }
 
 /// What an alerter shows.

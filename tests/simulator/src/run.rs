@@ -10,10 +10,8 @@ use crate::audit::{Audit, Tally, is_notified_otherwise};
 use crate::product::{Alerter, Command, Disk, Mark, Scope};
 use crate::scene::Scene;
 use crate::story::{Cut, Event, Mood, Story};
-use crate::world::{Callback, Clock, MONITOR, Order, World};
+use crate::world::{Clock, MONITOR, Order, SETTLING, World};
 
-/// Hosts need longer than this to come back and to fail again, in milliseconds.
-const SETTLING: u64 = 12_000;
 /// So many passes at one moment are a loop.
 const SPIN: u32 = 2_000;
 /// Operators check what is still there so often when all is quiet, in milliseconds.
@@ -70,17 +68,13 @@ impl Run<'_> {
             spins = if next > self.scene.world.clock.now { 0 } else { spins + 1 };
             if spins > SPIN {
                 let why = self.is_up.then(|| self.alerter.reasons(&self.scene.world));
-                self.scene
-                    .audit
-                    .violations
-                    .push(format!("at {next} ms: the alerter goes in circles: {why:?}"));
-                return;
+                return self.wrong(format!("at {next} ms: the alerter goes in circles: {why:?}"));
             }
+            let clock = &mut self.scene.world.clock;
+            clock.now = clock.now.max(next);
             if next >= end {
-                self.scene.world.clock.now = self.scene.world.clock.now.max(end);
                 return;
             }
-            self.scene.world.clock.now = self.scene.world.clock.now.max(next);
             self.step();
         }
     }
@@ -96,7 +90,7 @@ impl Run<'_> {
         let own = || {
             let reasons = self.alerter.reasons(world).into_iter().map(|(_, at)| at);
             let asked = world.asked.values().map(|(at, _)| *at);
-            reasons.chain(asked).chain(world.callbacks.iter().map(|callback| callback.at)).min()
+            reasons.chain(asked).chain(world.callbacks.iter().map(|(at, ..)| *at)).min()
         };
         let own = if self.is_up && !world.hangs() { own() } else { None };
         let others = [event, restart, own, monitor.map(|jam| jam.monitor), ends.min()];
@@ -141,6 +135,10 @@ impl Run<'_> {
         self.scene.audit.say(&self.scene.world, text);
     }
 
+    fn wrong(&mut self, what: String) {
+        self.scene.audit.violations.push(what);
+    }
+
     fn start(&mut self) {
         let Some((_, controller)) = self.restart.take() else { return };
         let Scene { world, audit } = &mut self.scene;
@@ -148,7 +146,7 @@ impl Run<'_> {
         if std::mem::replace(&mut world.clock.active, controller) != controller {
             // What has ended by itself begins anew there.
             world.orders.append(&mut world.past_orders);
-            world.orders.iter_mut().for_each(|order| order.may_last = true);
+            world.doubt_orders();
         }
         (world.began, world.trouble) = (world.clock.now, None);
         world.asked.clear();
@@ -211,8 +209,8 @@ impl Run<'_> {
             return;
         }
         let World { clock, callbacks, .. } = &mut self.scene.world;
-        let due: Vec<Callback> = callbacks.extract_if(.., |callback| callback.at <= clock.now).collect();
-        for Callback { route, mark, .. } in due {
+        let due: Vec<_> = callbacks.extract_if(.., |(at, ..)| *at <= clock.now).collect();
+        for (_, route, mark) in due {
             let World { receivers, rng, .. } = &mut self.scene.world;
             let has = &mut receivers.get_mut(&route).unwrap().has;
             let refuses = rng.u8(..6) == 0 && !has.contains(&mark);
@@ -220,7 +218,7 @@ impl Run<'_> {
                 has.insert(mark);
             }
             self.say(|| format!("{route} says of {mark}: refuses {refuses}"));
-            self.decide(&Command::Confirm { route, mark, refuses });
+            self.decide(&Command::Confirm(route, mark, refuses));
             self.poll_soon();
         }
     }
@@ -229,8 +227,8 @@ impl Run<'_> {
         self.say(|| format!("{event:?}"));
         let Scene { world, .. } = &mut self.scene;
         match event {
-            Event::Fences { host, by } => self.fence(host, by),
-            Event::Returns { host, to, unseen } => self.bring_back(host, to, unseen),
+            Event::Fences { host, by } => world.fence(host, by, self.alerter),
+            Event::Returns { host, to, unseen } => world.bring_back(host, to, unseen),
             Event::Turns { route, mood } => self.turn(route, mood),
             Event::Rejects { route, hosts } => {
                 let names = hosts.into_iter().map(|host| world.hosts[host].name.clone()).collect();
@@ -250,7 +248,12 @@ impl Run<'_> {
                 self.scene.world.forge(forgery, host, open.as_ref(), self.alerter);
             }
             Event::Dies { cut, to } => self.cut = Some((cut, to)),
-            Event::Loses { controller } => self.lose(controller),
+            Event::Loses { controller } => {
+                world.lose(controller);
+                if world.clock.active == controller {
+                    self.kill(Some(controller));
+                }
+            }
             Event::Finds => world.lost.clear(),
             Event::Skips { host, is_skipped } => world.skip(host, is_skipped),
             Event::Lacks { one_in } => world.lack(one_in),
@@ -262,11 +265,11 @@ impl Run<'_> {
             Event::Frees => world.free(self.alerter),
             Event::SetsClock { by } => {
                 world.clock.set += by;
-                world.orders.iter_mut().for_each(|order| order.may_last = true);
+                world.doubt_orders();
             }
             Event::Jumps { controller, by } => {
-                world.clock.jump(controller, by);
-                world.orders.iter_mut().for_each(|order| order.may_last = true);
+                world.clock.skews[controller] += by;
+                world.doubt_orders();
             }
             other if self.is_up && !self.answers() => self.say(|| format!("not answered: {other:?}")),
             other => self.operate(other),
@@ -282,36 +285,11 @@ impl Run<'_> {
         self.scene.world.replace(controller, self.alerter);
     }
 
-    fn fence(&mut self, host: usize, by: Option<usize>) {
-        let host_of = &self.scene.world.hosts[host];
-        // A host needs some seconds until the cluster would notice that it is gone again.
-        if host_of.is_up() && self.scene.world.clock.now < host_of.changed + SETTLING && host_of.changed > 0 {
-            return;
-        }
-        let by = by.map(|by| self.scene.world.living(by));
-        self.scene.world.fence(host, by, self.alerter);
-    }
-
-    fn bring_back(&mut self, host: usize, to: usize, unseen: bool) {
-        let host_of = &self.scene.world.hosts[host];
-        if !host_of.is_up() && self.scene.world.clock.now >= host_of.changed + SETTLING {
-            let to = self.scene.world.living(to);
-            self.scene.world.bring_back(host, to, unseen);
-        }
-    }
-
     fn turn(&mut self, route: usize, mood: Mood) {
         let now = self.scene.world.clock.now;
         let receiver = self.scene.world.receivers.values_mut().nth(route).unwrap();
         receiver.denied |= mood == Mood::Denies;
         (receiver.mood, receiver.fine_since) = (mood, now);
-    }
-
-    fn lose(&mut self, controller: usize) {
-        self.scene.world.lose(controller);
-        if self.scene.world.clock.active == controller {
-            self.kill(Some(controller));
-        }
     }
 
     /// What operators do, by the commands of the controller on which the alerter runs.
@@ -348,7 +326,7 @@ impl Run<'_> {
     }
 
     fn refresh(&mut self) -> BTreeMap<MarkId, Vec<String>> {
-        self.scene.audit.refresh(&self.scene.world, self.alerter).0
+        self.scene.audit.refresh(&self.scene.world, self.alerter).holds
     }
 
     fn open_mark(&mut self, rank: usize) -> Option<Mark> {
@@ -412,7 +390,7 @@ impl Run<'_> {
         self.refresh();
         let is_open = self.scene.audit.rows.get(&mark).is_some_and(|row| row.settled.is_none());
         if is_open || !done {
-            self.scene.audit.violations.push(format!("{mark} could not be ended by an operator"));
+            self.wrong(format!("{mark} could not be ended by an operator"));
         }
     }
 
@@ -437,11 +415,8 @@ impl Run<'_> {
             self.step();
         }
         for host in 0..self.scene.world.hosts.len() {
-            let is_skipped = self.scene.world.hosts[host].cib.is_skipped;
-            if is_skipped {
-                self.scene.world.skip(host, false);
-            }
-            self.bring_back(host, 1, false);
+            self.scene.world.skip(host, false);
+            self.scene.world.bring_back(host, 1, false);
         }
         for is_maintenance in [false, true] {
             while self.scene.world.orders.iter().any(|order| order.is_maintenance == is_maintenance) {

@@ -8,7 +8,7 @@ use marks::id::MarkId;
 use crate::audit::Audit;
 use crate::product::{Alerter, Answer, Delivery, Mark};
 use crate::story::Mood;
-use crate::world::{Callback, World};
+use crate::world::World;
 
 /// A host that was found up is probed again after so many milliseconds.
 const AGAIN: u64 = 60_000;
@@ -38,12 +38,15 @@ impl Scene {
 
     /// An attempt is over: its answer is on record, or it was not made.
     pub fn ended(&mut self, mark: MarkId, route: &str) {
-        self.audit.ended(&self.world, mark, route);
+        self.audit.under_way.remove(&(mark, route.to_owned()));
+        self.audit.say(&self.world, || format!("attempt of {mark} on {route} has ended"));
     }
 
     /// A route's terms keep a mark back, or end it there.
     pub fn kept(&mut self, mark: &Mark, delivery: &Delivery) {
-        self.audit.kept(&self.world, mark, delivery);
+        let (id, Delivery { route, state, .. }) = (mark.id, delivery);
+        self.audit.say(&self.world, || format!("{id} is {state} on {route} by its terms"));
+        self.audit.cancelled.extend((*state == "cancelled").then(|| (id, route.clone())));
     }
 
     /// Whether the receiver of a route can be reached.
@@ -99,7 +102,7 @@ impl Scene {
             // Now and then it comes too late, and the mark is sent once more.
             let rng = &mut world.rng;
             let wait = if rng.u8(..4) == 0 { rng.u64(300_000..600_000) } else { rng.u64(500..60_000) };
-            world.callbacks.push(Callback { at: at + wait, route, mark: mark.id });
+            world.callbacks.push((at + wait, route, mark.id));
         }
     }
 
@@ -110,7 +113,7 @@ impl Scene {
         asked.retain(|mark, (at, host)| {
             let is_due = *at <= clock.now;
             if is_due {
-                said.push((*mark, hosts[index_of[host]].is_up() || rng.u8(..10) == 0));
+                said.push((*mark, hosts[index_of[host]].cib.is_up() || rng.u8(..10) == 0));
             }
             !is_due
         });

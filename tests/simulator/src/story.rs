@@ -15,7 +15,11 @@ const TEN_YEARS: i64 = 10 * 365 * 24 * 60 * MINUTES;
 /// Clocks of controllers that keep time differ by less than this, in milliseconds.
 const SET_MOST: i64 = 2_000;
 
+/// What every configuration says of hosts.
+const HOSTS: &str = "[hosts]\ndomain = \"example.org\"\non-shared-storage = true\n";
+
 /// One route and its receiver.
+#[derive(Default)]
 pub(crate) struct RouteOf {
     pub(crate) name: String,
     /// Its receiver says later whether it has the mark.
@@ -29,26 +33,15 @@ pub(crate) struct RouteOf {
 
 impl RouteOf {
     pub(crate) fn receiver(&self) -> Receiver {
-        Receiver {
-            mood: Mood::Takes,
-            fine_since: 0,
-            denied: false,
-            rejects: Default::default(),
-            pace: self.pace,
-            goes_on: self.goes_on,
-            confirms_later: self.confirms_later,
-            has: Default::default(),
-            got: Default::default(),
-            first: Default::default(),
-            notified: Default::default(),
-            down: Default::default(),
-        }
+        let Self { pace, goes_on, confirms_later, .. } = *self;
+        Receiver { pace, goes_on, confirms_later, ..Receiver::default() }
     }
 }
 
 /// How an endpoint takes what it gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mood {
+    #[default]
     Takes,
     /// The connection is refused.
     Refuses,
@@ -98,9 +91,10 @@ impl Forgery {
 }
 
 /// How many hosts of a group may be down before marks are held.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Limit {
     /// Any number.
+    #[default]
     None,
     AtMost(u32),
     /// So many of a hundred; a fraction of a host is none.
@@ -110,6 +104,15 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
+    fn line(self) -> String {
+        match self {
+            Self::None => String::new(),
+            Self::AtMost(most) => format!("max-unhealthy = {most}\n"),
+            Self::Percent(share) => format!("max-unhealthy = \"{share}%\"\n"),
+            Self::Range(low, high) => format!("unhealthy-range = \"[{low}-{high}]\"\n"),
+        }
+    }
+
     pub(crate) fn allows(self, down: usize, size: usize) -> bool {
         match self {
             Self::None => true,
@@ -121,7 +124,7 @@ impl Limit {
 }
 
 /// A group of hosts and its rules, as the configuration says them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
     pub(crate) name: String,
     pub(crate) limit: Limit,
@@ -142,17 +145,7 @@ pub(crate) struct Group {
 
 impl Group {
     fn new(name: String) -> Self {
-        Self {
-            name,
-            limit: Limit::None,
-            cooldown: Duration::ZERO,
-            max_hold: Duration::from_secs(3600),
-            window: None,
-            deliver_after: Duration::ZERO,
-            healthy_delay: Duration::ZERO,
-            at_once: None,
-            is_asked: false,
-        }
+        Self { name, max_hold: Duration::from_secs(3600), ..Self::default() }
     }
 }
 
@@ -160,109 +153,56 @@ impl Group {
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     /// A host dies and is fenced; where nobody runs `fence_mark`, only Pacemaker knows. One that is down is fenced again.
-    Fences {
-        host: usize,
-        by: Option<usize>,
-    },
-    /// A host is connected again, by a controller.
-    Returns {
-        host: usize,
-        to: usize,
-        /// The cluster has forgotten the connection when anybody looks.
-        unseen: bool,
-    },
+    Fences { host: usize, by: Option<usize> },
+    /// A host is connected again, by a controller. That is unseen where the cluster has forgotten it when anybody looks.
+    Returns { host: usize, to: usize, unseen: bool },
     /// An endpoint changes its mood.
-    Turns {
-        route: usize,
-        mood: Mood,
-    },
+    Turns { route: usize, mood: Mood },
     /// It does not take these hosts' messages; of none, it takes everybody's again.
-    Rejects {
-        route: usize,
-        hosts: Vec<usize>,
-    },
+    Rejects { route: usize, hosts: Vec<usize> },
     /// attrd has lost everything, or all but one in so many entries.
-    Empties {
-        all_but_one_in: Option<u8>,
-    },
+    Empties { all_but_one_in: Option<u8> },
     /// `fence_mark` keeps the register up on every controller.
     Monitors,
     /// Somebody who can write the register writes what is not so.
-    Forges {
-        forgery: Forgery,
-        host: usize,
-        rank: usize,
-    },
+    Forges { forgery: Forgery, host: usize, rank: usize },
     /// The alerter is killed at this point of its next pass; the next one starts on a controller, or where it was.
-    Dies {
-        cut: Cut,
-        to: Option<usize>,
-    },
+    Dies { cut: Cut, to: Option<usize> },
     /// A controller's power fails.
-    Loses {
-        controller: usize,
-    },
+    Loses { controller: usize },
     /// It is back.
     Finds,
     /// Nothing is sent of everybody, or of a group, for so many milliseconds at most.
-    Pauses {
-        group: Option<usize>,
-        limit: Option<u64>,
-    },
+    Pauses { group: Option<usize>, limit: Option<u64> },
     /// The oldest pause ends.
     Resumes,
     /// A host is worked on, or a whole group.
-    Maintains {
-        host: Option<usize>,
-        group: usize,
-        limit: u64,
-    },
+    Maintains { host: Option<usize>, group: usize, limit: u64 },
     /// The oldest maintenance ends.
     EndsMaintenance,
     /// An operator lets go the oldest mark but so many.
-    Releases {
-        rank: usize,
-    },
-    ReleasesGroup {
-        group: usize,
-    },
+    Releases { rank: usize },
+    /// The same of a group.
+    ReleasesGroup { group: usize },
     /// An operator ends the oldest mark but so many.
-    Unmarks {
-        rank: usize,
-    },
-    Skips {
-        host: usize,
-        is_skipped: bool,
-    },
+    Unmarks { rank: usize },
+    /// A host has the attribute that asks not to report it, or has it no more.
+    Skips { host: usize, is_skipped: bool },
     /// The wall clock is set.
-    SetsClock {
-        by: i64,
-    },
+    SetsClock { by: i64 },
     /// The wall clock of one controller is set.
-    Jumps {
-        controller: usize,
-        by: i64,
-    },
+    Jumps { controller: usize, by: i64 },
     /// A row of the oldest mark but so many is damaged.
-    Damages {
-        rank: usize,
-    },
+    Damages { rank: usize },
     /// Of the register one entry in so many is missing, and it is seen that something is.
-    Lacks {
-        one_in: u8,
-    },
+    Lacks { one_in: u8 },
     /// It is there again.
     Heals,
     /// The register is empty, and the alerter starts on a controller whose journal is.
-    Replaces {
-        controller: usize,
-    },
+    Replaces { controller: usize },
     /// Nothing can be written on the disk of the alerter's controller, or of one so many behind it: it hangs, or is full for some of
     /// what is written.
-    Jams {
-        behind: usize,
-        hangs: bool,
-    },
+    Jams { behind: usize, hangs: bool },
     /// It can be written again.
     Frees,
 }
@@ -290,6 +230,7 @@ impl Cut {
 }
 
 /// A whole story.
+#[derive(Default)]
 pub struct Story {
     pub(crate) seed: u64,
     /// The configuration but for `[store]`.
@@ -337,11 +278,11 @@ impl Story {
         let sizes = sizes(&mut rng, scale);
         let mut hosts = Vec::new();
         let mut groups = Vec::new();
-        let mut settings = "[hosts]\ndomain = \"example.org\"\non-shared-storage = true\n".to_owned();
+        let mut settings = HOSTS.to_owned();
         for (group, size) in sizes.iter().enumerate() {
             let name = if group + 1 == sizes.len() { "default".to_owned() } else { format!("g{group}") };
             hosts.extend((0..*size).map(|at| (format!("r{group}-h{at}"), group)));
-            let (own, table) = group_table(&mut rng, (name, group), *size, &routes);
+            let (own, table) = table_of(&mut rng, (name, group, *size), &routes);
             settings.push_str(&table);
             groups.push(own);
         }
@@ -352,12 +293,9 @@ impl Story {
             hosts,
             groups,
             routes,
-            events: Vec::new(),
             rest,
             sets_clock: rng.u8(..4) == 0,
-            skews: [0; 3],
-            has_key: false,
-            kinds: Vec::new(),
+            ..Self::default()
         };
         story.happen(&mut rng);
         if scale.hard > 0 {
@@ -379,29 +317,19 @@ impl Story {
     /// One group of hosts, half a dozen of whom the one route does not take, or none; all fail within a second.
     pub fn of_rejected(hosts: usize, rejected: usize) -> Self {
         let names = (0..hosts).map(|at| (format!("h{at}"), 0)).collect();
-        let route = RouteOf {
-            name: "route0".into(),
-            confirms_later: false,
-            goes_on: false,
-            if_returned: "deliver",
-            pace: 100,
-        };
-        let settings =
-            format!("[hosts]\ndomain = \"example.org\"\non-shared-storage = true\n{}", route_table(&route));
+        let route =
+            RouteOf { name: "route0".into(), if_returned: "deliver", pace: 100, ..RouteOf::default() };
+        let settings = HOSTS.to_owned() + &route_table(&route);
         let fences = |host| (60_000 + 20 * host as u64, Event::Fences { host, by: Some(host % 3) });
         let rejects = (1_000, Event::Rejects { route: 0, hosts: (0..rejected).collect() });
         Self {
-            seed: 0,
             settings,
             hosts: names,
             groups: vec![Group::new("default".into())],
             routes: vec![route],
             events: std::iter::once(rejects).chain((0..hosts).map(fences)).collect(),
             rest: 20 * MINUTE,
-            sets_clock: false,
-            skews: [0; 3],
-            has_key: false,
-            kinds: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -410,21 +338,14 @@ impl Story {
     pub fn of_returns(hosts: usize) -> Self {
         let mut story = Self::of_rejected(hosts, 0);
         story.routes[0].goes_on = true;
-        story.settings = format!(
-            "[hosts]\ndomain = \"example.org\"\non-shared-storage = true\n{}",
-            route_table(&story.routes[0])
-        );
-        let turns = |at, mood| (at, Event::Turns { route: 0, mood });
+        story.settings = HOSTS.to_owned() + &route_table(&story.routes[0]);
         let each = |at: u64, event: fn(usize) -> Event| {
             (0..hosts).map(move |host| (at + 20 * host as u64, event(host)))
         };
         let fences = |host| Event::Fences { host, by: Some(host % 3) };
         let returns = |host| Event::Returns { host, to: host % 3, unseen: false };
-        let mut events = vec![
-            turns(50_000, Mood::TimesOut),
-            turns(2 * MINUTE, Mood::Refuses),
-            turns(20 * MINUTE, Mood::Takes),
-        ];
+        let moods = [(50_000, Mood::TimesOut), (2 * MINUTE, Mood::Refuses), (20 * MINUTE, Mood::Takes)];
+        let mut events = moods.map(|(at, mood)| (at, Event::Turns { route: 0, mood })).to_vec();
         events.extend(each(MINUTE, fences));
         events.extend((0..hosts / 2).map(|_| (3 * MINUTE, Event::Unmarks { rank: 0 })));
         events.extend(each(5 * MINUTE, returns));
@@ -444,18 +365,8 @@ impl Story {
         first.max(second).max(third).abs_diff(first.min(second).min(third)) + jumps.sum::<u64>()
     }
 
-    pub(crate) fn loses_register(&self) -> bool {
-        let loses = |event: &Event| matches!(event, Event::Empties { .. } | Event::Replaces { .. });
-        self.events.iter().any(|(_, event)| loses(event))
-    }
-
-    pub(crate) fn loses_controllers(&self) -> bool {
-        let loses = |event: &Event| matches!(event, Event::Loses { .. } | Event::Replaces { .. });
-        self.events.iter().any(|(_, event)| loses(event))
-    }
-
-    pub(crate) fn lacks_parts(&self) -> bool {
-        self.events.iter().any(|(_, event)| matches!(event, Event::Lacks { .. }))
+    pub(crate) fn has(&self, is_meant: fn(&Event) -> bool) -> bool {
+        self.events.iter().any(|(_, event)| is_meant(event))
     }
 
     /// Not every story has everything: rare events must not drown in frequent ones.
@@ -744,18 +655,14 @@ fn route_table(route: &RouteOf) -> String {
 }
 
 /// Its rules, and its table in the configuration. The last group is everybody else.
-fn group_table(
-    rng: &mut Rng,
-    (name, at): (String, usize),
-    size: usize,
-    routes: &[RouteOf],
-) -> (Group, String) {
+fn table_of(rng: &mut Rng, (name, at, size): (String, usize, usize), routes: &[RouteOf]) -> (Group, String) {
     let mut table = format!("[groups.{name}]\n");
     if name != "default" {
         writeln!(table, "hosts = [\"r{at}-*\"]").unwrap();
     }
     table.push_str(&notified(rng, routes));
-    let mut group = Group { limit: limit(rng, size, &mut table), ..Group::new(name) };
+    let mut group = Group { limit: limit(rng, size), ..Group::new(name) };
+    table.push_str(&group.limit.line());
     let mut seconds = |key: &str, one_in: u8, most: u64| {
         let seconds = (rng.u8(..one_in) == 0).then(|| rng.u64(1..=most))?;
         writeln!(table, "{key} = {seconds}").unwrap();
@@ -766,23 +673,20 @@ fn group_table(
     group.window = seconds("window", 3, 4 * 3_600);
     group.deliver_after = seconds("deliver-after", 4, 300).unwrap_or_default();
     group.healthy_delay = seconds("healthy-delay", 4, 300).unwrap_or_default();
-    match rng.u8(..6) {
+    let (at_once, line) = match rng.u8(..6) {
         0 | 1 => {
             let most = rng.u32(1..=4);
-            group.at_once = Some(most);
-            writeln!(table, "max-in-flight = {most}").unwrap();
+            (Some(most), format!("max-in-flight = {most}\n"))
         }
-        2 => {
-            group.at_once = Some(1);
-            writeln!(table, "serial = true").unwrap();
-        }
-        _ => {}
-    }
-    if rng.u8(..5) == 0 {
-        group.is_asked = true;
-        let name = &group.name;
-        writeln!(table, "[groups.{name}.confirm.exec.bmc]\ncommand = [\"/bin/false\", \"{{nodename}}\"]")
-            .unwrap();
+        2 => (Some(1), "serial = true\n".to_owned()),
+        _ => (None, String::new()),
+    };
+    group.at_once = at_once;
+    table.push_str(&line);
+    group.is_asked = rng.u8(..5) == 0;
+    if group.is_asked {
+        let asks = "confirm.exec.bmc]\ncommand = [\"/bin/false\", \"{nodename}\"]";
+        writeln!(table, "[groups.{}.{asks}", group.name).unwrap();
     }
     (group, table)
 }
@@ -799,26 +703,19 @@ fn notified(rng: &mut Rng, routes: &[RouteOf]) -> String {
     format!("chain = [{}]\n", links.join(", "))
 }
 
-fn limit(rng: &mut Rng, size: usize, table: &mut String) -> Limit {
+fn limit(rng: &mut Rng, size: usize) -> Limit {
     let few = u32::try_from(size).unwrap_or(u32::MAX).min(8);
-    let (limit, line) = match rng.u8(..5) {
-        0 => return Limit::None,
-        1 => {
-            let most = rng.u32(0..=few);
-            (Limit::AtMost(most), format!("max-unhealthy = {most}"))
-        }
+    match rng.u8(..5) {
+        0 => Limit::None,
+        1 => Limit::AtMost(rng.u32(0..=few)),
         2 | 3 => {
             // A draw of its own, so that a seed still makes the same story.
             rng.bool();
-            let share = rng.u32(0..=60);
-            (Limit::Percent(share), format!("max-unhealthy = \"{share}%\""))
+            Limit::Percent(rng.u32(0..=60))
         }
         _ => {
             let low = rng.u32(0..=2);
-            let high = low + rng.u32(0..=few);
-            (Limit::Range(low, high), format!("unhealthy-range = \"[{low}-{high}]\""))
+            Limit::Range(low, low + rng.u32(0..=few))
         }
-    };
-    writeln!(table, "{line}").unwrap();
-    limit
+    }
 }

@@ -21,13 +21,14 @@ const DC: usize = 0;
 const BEGINNING: Timestamp = Timestamp(4_000_000_000_000);
 
 /// The controllers' clocks: the monotonic one, and a wall clock each.
+#[derive(Default)]
 pub struct Clock {
     /// Milliseconds since the story began.
     pub now: u64,
     /// By how many milliseconds the wall clocks were set.
     pub(crate) set: i64,
     /// By how many milliseconds the wall clock of each controller is ahead.
-    skews: [i64; 3],
+    pub(crate) skews: [i64; 3],
     /// Where the alerter runs, or ran last.
     pub active: usize,
 }
@@ -41,11 +42,6 @@ impl Clock {
     /// A controller's.
     pub fn of(&self, controller: usize) -> Timestamp {
         Timestamp(self.right().0 + self.skews[controller])
-    }
-
-    /// The clock of one controller is set.
-    pub(crate) fn jump(&mut self, controller: usize, by: i64) {
-        self.skews[controller] += by;
     }
 
     /// One that is right.
@@ -73,12 +69,6 @@ pub(crate) struct Host {
     pub(crate) changed: u64,
 }
 
-impl Host {
-    pub(crate) fn is_up(&self) -> bool {
-        self.cib.is_up()
-    }
-}
-
 /// A host was really down, and fenced.
 #[derive(Clone, Debug)]
 pub(crate) struct Outage {
@@ -88,6 +78,7 @@ pub(crate) struct Outage {
 }
 
 /// An endpoint that is notified.
+#[derive(Default)]
 pub(crate) struct Receiver {
     pub(crate) mood: Mood,
     /// Since when it takes marks, in milliseconds since the story began.
@@ -144,6 +135,8 @@ pub(crate) struct Jam {
     pub(crate) monitor: u64,
 }
 
+/// Hosts need longer than this to come back and to fail again, in milliseconds.
+pub(crate) const SETTLING: u64 = 12_000;
 /// How often Pacemaker monitors the alerter, in milliseconds.
 pub(crate) const MONITOR: u64 = 10_000;
 /// Clocks that are set make the end of an order as uncertain as this, in milliseconds.
@@ -175,14 +168,8 @@ pub struct Written {
     pub tells: Tells,
 }
 
-/// What a receiver is to confirm, by the world's clock.
-pub(crate) struct Callback {
-    pub(crate) at: u64,
-    pub(crate) route: String,
-    pub(crate) mark: MarkId,
-}
-
 /// Everything that is not the alerter.
+#[derive(Default)]
 pub struct World {
     /// The controllers' clocks.
     pub clock: Clock,
@@ -208,7 +195,8 @@ pub struct World {
     /// Controllers whose machines are off.
     pub(crate) lost: BTreeSet<usize>,
     pub(crate) receivers: BTreeMap<String, Receiver>,
-    pub(crate) callbacks: Vec<Callback>,
+    /// What receivers are to confirm: when, by the world's clock, on which route, and of which mark.
+    pub(crate) callbacks: Vec<(u64, String, MarkId)>,
     /// Whose hosts are to be probed, and when; and which of them were found up.
     pub(crate) asked: BTreeMap<MarkId, (u64, HostName)>,
     pub(crate) probed: BTreeMap<MarkId, bool>,
@@ -239,7 +227,7 @@ pub struct World {
 
 impl World {
     pub(crate) fn new(story: &Story) -> Self {
-        let clock = Clock { now: 0, set: 0, skews: story.skews, active: 0 };
+        let clock = Clock { skews: story.skews, ..Clock::default() };
         let connected = (clock.of(0) - Duration::from_secs(3600)).seconds();
         let host = |(rank, (name, group)): (usize, &(String, usize))| {
             let kind = story.kinds.get(rank).copied().unwrap_or(Kind::Remote);
@@ -253,33 +241,10 @@ impl World {
             index_of: hosts.iter().enumerate().map(|(at, host)| (host.name.clone(), at)).collect(),
             hosts,
             groups: story.groups.clone(),
-            register: BTreeMap::new(),
-            lacking: None,
             has_key: story.has_key,
-            history: Vec::new(),
-            fenced: 0,
-            trouble: None,
-            began: 0,
-            lost: BTreeSet::new(),
             receivers: story.routes.iter().map(|route| (route.name.clone(), route.receiver())).collect(),
-            callbacks: Vec::new(),
-            asked: BTreeMap::new(),
-            probed: BTreeMap::new(),
-            outages: Vec::new(),
-            whose: BTreeMap::new(),
-            forged: BTreeSet::new(),
-            forged_about: BTreeSet::new(),
-            beside: None,
-            orders: Vec::new(),
-            past_orders: Vec::new(),
-            group_releases: BTreeMap::new(),
-            released: BTreeSet::new(),
-            dismissed: BTreeSet::new(),
-            jam: None,
-            freed: 0,
-            replaced: None,
-            cib: None,
             ids: story.seed.wrapping_mul(1_000_003),
+            ..Self::default()
         }
     }
 
@@ -331,6 +296,11 @@ impl World {
         self.orders.iter_mut().for_each(|order| order.is_missing = words.contains(&order.id));
     }
 
+    /// By another clock nobody can say when they end.
+    pub(crate) fn doubt_orders(&mut self) {
+        self.orders.iter_mut().for_each(|order| order.may_last = true);
+    }
+
     /// The entry of an acknowledgement stands in the register for all to see.
     pub(crate) fn is_known_to_all(&self, mark: MarkId, route: &str) -> bool {
         let says = |entry: &Written| {
@@ -365,7 +335,7 @@ impl World {
     pub(crate) fn free(&mut self, alerter: &mut dyn Alerter) {
         let Some(Jam { controller, .. }) = self.jam.take() else { return };
         self.freed = self.clock.now;
-        alerter.disk(controller, Disk::Frees);
+        alerter.disk(controller, Disk::Fills(&mut || false));
     }
 
     /// Whether the alerter may not have seen what happened lately.
@@ -401,6 +371,11 @@ impl World {
 
     /// A host dies and Pacemaker fences it; `fence_mark` runs on a controller, where it is configured.
     pub(crate) fn fence(&mut self, host: usize, by: Option<usize>, alerter: &mut dyn Alerter) {
+        let Host { changed, .. } = self.hosts[host];
+        // A host needs some seconds until the cluster would notice that it is gone again.
+        if self.hosts[host].cib.is_up() && self.clock.now < changed + SETTLING && changed > 0 {
+            return;
+        }
         let was_up = self.hosts[host].cib.member.replace(false) == Some(true);
         if was_up {
             self.outages.push(Outage { host, began: self.clock.right(), ended: None });
@@ -408,7 +383,7 @@ impl World {
         // The DC has seen it leave by then.
         self.touch(host);
         let outage = self.outages.iter().rposition(|outage| outage.host == host).unwrap();
-        if let Some(by) = by {
+        if let Some(by) = by.map(|by| self.living(by)) {
             let id = self.mark(by, host, alerter);
             self.whose.insert(id, outage);
         }
@@ -453,13 +428,13 @@ impl World {
                 self.forged_about.insert(row.id);
                 Fake::Ends(row.id, at)
             }
-            (Forgery::Returns, Some(row)) if !self.hosts[self.index_of[&row.node]].is_up() => {
+            (Forgery::Returns, Some(row)) if !self.hosts[self.index_of[&row.node]].cib.is_up() => {
                 Fake::Returns(row.id, at)
             }
             (Forgery::Pauses, _) => Fake::Pauses(self.note_id(), at),
             (Forgery::Releases, Some(row)) => Fake::Releases(self.note_id(), row.id, at),
             (Forgery::OtherName | Forgery::OtherDisks, _) => return self.beside = Some(forgery),
-            (Forgery::Lives | Forgery::Future, _) if self.hosts[host].is_up() => {
+            (Forgery::Lives | Forgery::Future, _) if self.hosts[host].cib.is_up() => {
                 let fenced = self.fenced(2, host);
                 self.forged.extend((!self.has_key).then_some(MarkId::from(fenced.id)));
                 match forgery {
@@ -476,6 +451,10 @@ impl World {
 
     /// A host is back: its remote resource runs on that controller. That is `unseen` where the cluster has lost the connection at once.
     pub(crate) fn bring_back(&mut self, host: usize, to: usize, unseen: bool) {
+        if self.hosts[host].cib.is_up() || self.clock.now < self.hosts[host].changed + SETTLING {
+            return;
+        }
+        let to = self.living(to);
         let (now, dc, second) =
             (self.clock.right(), self.clock.of(DC).seconds(), self.clock.of(to).seconds());
         let cib = &mut self.hosts[host].cib;

@@ -96,51 +96,33 @@ struct Flight {
     outcome: Outcome,
 }
 
-/// What a pass has found before anything begins.
-struct Planned {
-    dispatched: Dispatched,
-    capacity: Vec<Capacity>,
-    /// The answers are on record.
-    comes_first: bool,
-}
-
 /// What the controllers read of the model, as the product has it.
 #[derive(Default)]
 struct Reader {
     cib: Option<(Arc<str>, Arc<Cib>)>,
-    known: HashMap<String, (String, Entry)>,
+    known: HashMap<(String, String), Entry>,
 }
 
 impl Reader {
     fn cib(&mut self, world: &mut World) -> Arc<Cib> {
         let xml = world.cib();
         let known = self.cib.take().filter(|(known, _)| Arc::ptr_eq(known, &xml));
-        let (_, cib) = self.cib.insert(known.unwrap_or_else(|| {
-            let cib = Cib::parse(&xml).unwrap();
-            (xml, Arc::new(cib))
-        }));
-        Arc::clone(cib)
+        let read = || (Arc::clone(&xml), Arc::new(Cib::parse(&xml).unwrap()));
+        Arc::clone(&self.cib.insert(known.unwrap_or_else(read)).1)
     }
 
     fn entries(&mut self, world: &World) -> Entries {
         let mut entries = Entries { is_partial: world.lacking.is_some(), ..Entries::default() };
         for (text, written) in &world.register {
-            let read = || {
-                let key = Key::parse(&text[1..]).unwrap();
-                (written.value.clone(), Entry::parse(key, &written.value).unwrap())
-            };
-            let known = self.known.entry(text.clone()).or_insert_with(read);
-            if known.0 != written.value {
-                *known = read();
-            }
-            let (key, entry) = (known.1.key(), known.1.clone());
+            let read = || Entry::parse(Key::parse(&text[1..]).unwrap(), &written.value).unwrap();
+            let entry = self.known.entry((text.clone(), written.value.clone())).or_insert_with(read);
             if written.is_planted {
-                entries.unsealed.insert(key.clone(), Unsealed::Unknown);
+                entries.unsealed.insert(entry.key(), Unsealed::Unknown);
             } else if world.has_key && !written.is_missing {
-                entries.sealed.insert(key.clone());
+                entries.sealed.insert(entry.key());
             }
             if !written.is_missing {
-                entries.sound.insert(key, entry);
+                entries.sound.insert(entry.key(), entry.clone());
             }
         }
         entries
@@ -209,47 +191,10 @@ struct Daemon {
     /// Begun in the journal, not sent, and to be taken back.
     unsent: Vec<DueDelivery>,
     /// What of the history was shown.
-    seen: Option<i64>,
+    seen: i64,
 }
 
 impl Daemon {
-    fn start(world: &World, homes: &Homes, broken: Broken) -> Self {
-        let (name, clocks) = (CONTROLLERS[world.clock.active], moment(&world.clock));
-        let (journal, shared) = site::begin((homes, name), &KINDS, &boot(&world.clock), clocks.wall);
-        let tried = journal.tried().unwrap();
-        *shared.routes.outboxes() = outboxes(&shared, &tried, clocks);
-        *shared.routes.troubles() = Troubles::from_former(tried);
-        let mut daemon = Self {
-            journal,
-            shared,
-            broken,
-            upkeep: Upkeep::default(),
-            polls: BTreeSet::new(),
-            wakes: BTreeSet::new(),
-            upkeep_at: None,
-            flights: Vec::new(),
-            answers: Vec::new(),
-            clocks,
-            history_read: usize::MAX,
-            wants_poll: false,
-            unsent: Vec::new(),
-            seen: None,
-        };
-        daemon.poll_soon(world.clock.now);
-        daemon
-    }
-
-    /// Something in the cluster may have changed.
-    fn poll_soon(&mut self, now: u64) {
-        self.polls.extend([now, now + GRACES[0], now + GRACES[1]]);
-    }
-
-    /// A pass has failed: the next one comes a second later.
-    fn cannot_write(&mut self, now: u64) {
-        self.polls.insert(now + 1_000);
-        self.wants_poll = true;
-    }
-
     /// One pass of the engine, until it begins what is due. Gives where it was killed.
     fn pass(&mut self, scene: &mut Scene, reader: &mut Reader, cut: Option<Cut>) -> Result<(), Cut> {
         let world = &mut scene.world;
@@ -365,6 +310,7 @@ impl Daemon {
         let found = (Register::Attrd, &entries);
         let wanted = written(self.upkeep.wanted(&mut self.journal, &self.shared.base, found, now))?;
         self.upkeep_at = None;
+        let is_published = |key: &Key| self.journal.is_published(Register::Attrd, &key.to_string()).unwrap();
         let mut new = Vec::new();
         for entry in wanted.unwrap_or_default() {
             let key = entry.key();
@@ -372,7 +318,7 @@ impl Daemon {
             if !is_there {
                 publish(world, &entry);
             }
-            if !is_there || (matches!(key, Key::Mark(_)) && !self.is_published(&key)) {
+            if !is_there || (matches!(key, Key::Mark(_)) && !is_published(&key)) {
                 new.push(key.to_string());
             }
         }
@@ -382,17 +328,10 @@ impl Daemon {
         }
     }
 
-    fn is_published(&self, key: &Key) -> bool {
-        self.journal.is_published(Register::Attrd, &key.to_string()).unwrap()
-    }
-
     /// Takes up what has ended: what it says of the endpoint, and of the mark.
     fn gather(&mut self, world: &mut World, now: Moment) {
-        let mut ended: Vec<Flight> = Vec::new();
-        for flight in std::mem::take(&mut self.flights) {
-            if flight.ends <= world.clock.now { ended.push(flight) } else { self.flights.push(flight) }
-        }
-        for flight in ended {
+        for flight in self.flights.extract_if(.., |flight| flight.ends <= world.clock.now).collect::<Vec<_>>()
+        {
             let took = Duration::from_millis(world.clock.now - flight.began);
             let outcome = of_this_host(&self.shared.sending(), &flight.due, flight.outcome);
             let flight = Flight { outcome, ..flight };
@@ -419,14 +358,10 @@ impl Daemon {
         let (route, delivery) = (&flight.due.delivery.route, &flight.due.delivery);
         let again = |state, ambiguous, failure: &Failure, wait: Duration| {
             let routes = &self.shared.routes;
+            let (mut troubles, says) = (routes.troubles(), (failure.kind, failure.detail.as_str()));
             match &flight.outcome {
-                Outcome::Rejected(_) => drop(routes.troubles().rejected(route, &flight.due.mark.node)),
-                _ => drop(routes.troubles().failed(
-                    route,
-                    (failure.kind, &failure.detail),
-                    Duration::ZERO,
-                    now,
-                )),
+                Outcome::Rejected(_) => drop(troubles.rejected(route, &flight.due.mark.node)),
+                _ => drop(troubles.failed(route, says, Duration::ZERO, now)),
             }
             let (kind, detail) = (failure.kind.to_owned(), failure.detail.clone());
             Verdict::Again { state, ambiguous, kind, detail, next_due: now + wait }
@@ -470,23 +405,22 @@ impl Daemon {
     }
 
     /// Puts answers on record where limits want that first, and plans.
-    fn plan(&mut self, now: Moment) -> Result<Planned, Cut> {
+    fn plan(&mut self, now: Moment) -> Result<(Dispatched, Vec<Capacity>, bool), Cut> {
         let (capacity, wait) = (self.capacity(now), wait(now));
         let comes_first = self.shared.policy.steering().is_limited();
         let first: &[Ended] = if comes_first { &self.answers } else { &[] };
         let dispatched = written(self.journal.dispatch(first, &[], wait, now.wall))?;
         written(steer::keep_up(&mut self.journal, self.shared.policy(), (&capacity, wait), now.wall))?;
-        Ok(Planned { dispatched, capacity, comes_first })
+        Ok((dispatched, capacity, comes_first))
     }
 
     /// Puts answers on record, begins what is due and sends it.
     fn dispatch(
         &mut self,
         scene: &mut Scene,
-        planned: Planned,
+        (mut dispatched, capacity, comes_first): (Dispatched, Vec<Capacity>, bool),
         (now, cut): (Moment, Option<Cut>),
     ) -> Result<(), Cut> {
-        let Planned { mut dispatched, capacity, comes_first } = planned;
         self.break_holds(now.wall);
         let then: &[Ended] = if comes_first { &[] } else { &self.answers };
         dispatched.add(written(self.journal.dispatch(then, &capacity, wait(now), now.wall))?);
@@ -533,14 +467,11 @@ impl Daemon {
 
     /// The broken variants that send what the policy holds.
     fn break_holds(&mut self, now: Timestamp) {
-        let is_freed = |words: &[String]| match self.broken {
-            Broken::DoesNotCount => words == ["max-in-flight"],
-            Broken::IgnoresHolds => true,
-            _ => false,
+        let is_freed: fn(&[String]) -> bool = match self.broken {
+            Broken::DoesNotCount => |words| words == ["max-in-flight"],
+            Broken::IgnoresHolds => |_| true,
+            _ => return,
         };
-        if !matches!(self.broken, Broken::DoesNotCount | Broken::IgnoresHolds) {
-            return;
-        }
         let holds = self.journal.holds().unwrap();
         let freed: Vec<MarkId> =
             holds.values().filter(|held| is_freed(&held.words)).map(|held| held.mark).collect();
@@ -578,9 +509,8 @@ impl Daemon {
         let names: BTreeSet<String> = self.shared.routes.outboxes().keys().cloned().collect();
         let mut count = 0;
         for name in names {
-            loop {
-                let next = self.shared.routes.outboxes().get_mut(&name).and_then(|outbox| outbox.next(now));
-                let Some(due) = next else { break };
+            let next = || self.shared.routes.outboxes().get_mut(&name)?.next(now);
+            while let Some(due) = next() {
                 let (mark, delivery) = shown(&due);
                 let (answer, takes) = scene.send(&mark, &delivery);
                 let (outcome, began) = (outcome(answer, delivery.base()), scene.world.clock.now);
@@ -589,30 +519,6 @@ impl Daemon {
             }
         }
         count
-    }
-
-    /// What it waits for.
-    fn reasons(&self, world: &World) -> Vec<(&'static str, u64)> {
-        let (now, clock) = (moment(&world.clock), &world.clock);
-        let due = self.journal.next_due(now.wall, &self.capacity(now)).unwrap();
-        // A pass that could not write is made again at a poll.
-        let planned = self.shared.policy.steering().next().filter(|_| world.trouble.is_none());
-        let outboxes = self.shared.routes.outboxes();
-        let rest = outboxes.values().filter_map(|outbox| outbox.endpoint.rest(now.instant)).min();
-        let stale = outboxes.values().filter_map(|outbox| outbox.stays_fresh(now)).min();
-        let millis = |rest: Duration| u64::try_from(rest.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
-        let after = |rest: Option<Duration>| rest.map(|rest| clock.now.saturating_add(millis(rest)));
-        let all = [
-            ("due", due.map(|at| clock.when(at))),
-            ("planned", planned.map(|at| clock.when(at))),
-            ("probe", after(rest)),
-            ("stale", after(stale)),
-            ("answer", self.flights.iter().map(|flight| flight.ends).min()),
-            ("poll", self.polls.first().copied()),
-            ("wake", self.wakes.first().copied()),
-            ("upkeep", self.upkeep_at),
-        ];
-        all.into_iter().filter_map(|(why, at)| Some((why, at?))).collect()
     }
 }
 
@@ -760,7 +666,28 @@ impl Alerter for Product {
     }
 
     fn start(&mut self, world: &World) {
-        self.daemon = Some(Daemon::start(world, &self.homes, self.broken));
+        let (name, clocks) = (CONTROLLERS[world.clock.active], moment(&world.clock));
+        let (journal, shared) = site::begin((&self.homes, name), &KINDS, &boot(&world.clock), clocks.wall);
+        let tried = journal.tried().unwrap();
+        *shared.routes.outboxes() = outboxes(&shared, &tried, clocks);
+        *shared.routes.troubles() = Troubles::from_former(tried);
+        self.daemon = Some(Daemon {
+            journal,
+            shared,
+            broken: self.broken,
+            upkeep: Upkeep::default(),
+            polls: BTreeSet::new(),
+            wakes: BTreeSet::new(),
+            upkeep_at: None,
+            flights: Vec::new(),
+            answers: Vec::new(),
+            clocks,
+            history_read: usize::MAX,
+            wants_poll: false,
+            unsent: Vec::new(),
+            seen: 0,
+        });
+        self.wake(world.clock.now);
     }
 
     fn kill(&mut self) {
@@ -768,19 +695,41 @@ impl Alerter for Product {
     }
 
     fn wake(&mut self, now: u64) {
-        self.daemon().poll_soon(now);
+        self.daemon().polls.extend([now, now + GRACES[0], now + GRACES[1]]);
     }
 
+    /// One that has failed is made again a second later.
     fn pass(&mut self, scene: &mut Scene, cut: Option<Cut>) -> Result<(), Cut> {
         let passed = self.turn(scene, cut);
         if passed == Err(Cut::Unwritten) {
-            self.daemon().cannot_write(scene.world.clock.now);
+            let daemon = self.daemon();
+            daemon.polls.insert(scene.world.clock.now + 1_000);
+            daemon.wants_poll = true;
         }
         passed
     }
 
     fn reasons(&self, world: &World) -> Vec<(&'static str, u64)> {
-        self.running().reasons(world)
+        let (daemon, now, clock) = (self.running(), moment(&world.clock), &world.clock);
+        let due = daemon.journal.next_due(now.wall, &daemon.capacity(now)).unwrap();
+        // A pass that could not write is made again at a poll.
+        let planned = daemon.shared.policy.steering().next().filter(|_| world.trouble.is_none());
+        let outboxes = daemon.shared.routes.outboxes();
+        let rest = outboxes.values().filter_map(|outbox| outbox.endpoint.rest(now.instant)).min();
+        let stale = outboxes.values().filter_map(|outbox| outbox.stays_fresh(now)).min();
+        let millis = |rest: Duration| u64::try_from(rest.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        let after = |rest: Option<Duration>| rest.map(|rest| clock.now.saturating_add(millis(rest)));
+        let all = [
+            ("due", due.map(|at| clock.when(at))),
+            ("planned", planned.map(|at| clock.when(at))),
+            ("probe", after(rest)),
+            ("stale", after(stale)),
+            ("answer", daemon.flights.iter().map(|flight| flight.ends).min()),
+            ("poll", daemon.polls.first().copied()),
+            ("wake", daemon.wakes.first().copied()),
+            ("upkeep", daemon.upkeep_at),
+        ];
+        all.into_iter().filter_map(|(why, at)| Some((why, at?))).collect()
     }
 
     /// The daemon's own rule, by a clock that cannot be moved.
@@ -812,11 +761,10 @@ impl Alerter for Product {
                 journal.release_held(mark, false, ("I checked", "alice"), at).map(|done| done > 0)
             }
             Command::Unmark(mark) => journal.dismiss(mark, "it lives", "alice", at),
-            Command::Confirm { route, mark, refuses } => {
+            Command::Confirm(route, mark, refuses) => {
+                let (reason, next_due) = ("no room".into(), at + Duration::from_secs(60));
                 let says = match refuses {
-                    true => {
-                        Says::Refuses { reason: "no room".into(), next_due: at + Duration::from_secs(60) }
-                    }
+                    true => Says::Refuses { reason, next_due },
                     false => Says::Has { reference: None, reason: None },
                 };
                 let (route, confirming) = (Some(route.clone()), vec![route]);
@@ -828,32 +776,25 @@ impl Alerter for Product {
     }
 
     fn disk(&mut self, controller: usize, what: Disk<'_>) {
-        let name = CONTROLLERS[controller];
-        let each =
-            |table: &str, form: fn(&str, &str) -> String| WRITES.map(|write| form(write, table)).concat();
-        let sql: String = match what {
-            Disk::Fills(is_full) => TABLES
-                .iter()
-                .filter(|_| is_full())
-                .map(|table| {
-                    each(table, |write, table| {
-                        format!("CREATE TRIGGER {write}_{table} BEFORE {write} ON {table} {REFUSED}")
-                    })
-                })
-                .collect(),
-            Disk::Frees => TABLES
-                .iter()
-                .map(|table| each(table, |write, table| format!("DROP TRIGGER IF EXISTS {write}_{table};")))
-                .collect(),
-            Disk::Damages(mark) => format!(
+        let (name, mut sql) = (CONTROLLERS[controller], String::new());
+        match what {
+            Disk::Fills(is_full) => {
+                for table in TABLES {
+                    let is_full = is_full();
+                    for write in WRITES {
+                        sql += &format!("DROP TRIGGER IF EXISTS {write}_{table};");
+                        let refuse =
+                            format!("CREATE TRIGGER {write}_{table} BEFORE {write} ON {table} {REFUSED}");
+                        sql.extend(is_full.then_some(refuse));
+                    }
+                }
+            }
+            Disk::Damages(mark) => sql.push_str(&format!(
                 "UPDATE delivery SET body = x'00' WHERE mark = '{mark}' AND state IN ('pending', 'parked')
                  AND route = (SELECT min(route) FROM delivery WHERE mark = '{mark}')"
-            ),
-            Disk::IsWiped => {
-                self.agents[controller] = self.homes.renewed(name);
-                return;
-            }
-        };
+            )),
+            Disk::IsWiped => self.agents[controller] = self.homes.renewed(name),
+        }
         self.homes.tamper(name, &sql);
     }
 
@@ -889,21 +830,13 @@ impl Alerter for Product {
 
     fn status(&mut self, world: &World) -> Status {
         let Daemon { journal, shared, seen, .. } = self.daemon.as_mut().unwrap();
-        let changed = match *seen {
-            None => {
-                *seen = Some(journal.newest_history().unwrap());
-                journal.marks_that_count(Timestamp(0)).unwrap().sound
-            }
-            Some(since) => {
-                let (touched, newest) = journal.touched_since(since).unwrap();
-                *seen = Some(newest);
-                touched.into_iter().filter_map(|mark| journal.mark(mark).ok()?).collect()
-            }
-        };
+        let (touched, newest) = journal.touched_since(*seen).unwrap();
+        *seen = newest;
+        let changed = touched.into_iter().filter_map(|mark| journal.mark(mark).ok()?);
         let gaps = account::audit(journal, &shared.base, &shared.accounts, moment(&world.clock)).unwrap();
         let holds = journal.holds().unwrap();
         Status {
-            marks: changed.iter().map(mark).collect(),
+            marks: changed.map(|row| mark(&row)).collect(),
             holds: holds.into_iter().map(|(mark, held)| (mark, held.words)).collect(),
             gaps: gaps.iter().map(|gap| format!("{gap:?}")).collect(),
         }

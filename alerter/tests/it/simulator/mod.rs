@@ -118,38 +118,18 @@ fn simulate() {
         return assert!(!is_bad(seed, &play(seed, scale, Broken::Not, true)));
     }
     let (first, count) = (number("FIRST").unwrap_or(0), number("SEEDS").unwrap_or(1));
-    let (began, mut all) = (Instant::now(), Sum::default());
+    let (began, mut bad, mut millis, mut marks, mut attempts) = (Instant::now(), Vec::new(), 0, 0, 0);
     for seed in first..first + count {
         let played = play(seed, scale, Broken::Not, false);
-        all.bad.extend(is_bad(seed, &played).then_some(seed));
-        all.add(&played);
-        if (seed + 1 - first).is_multiple_of(100) {
-            println!("{} seeds, {} s: {}", seed + 1 - first, began.elapsed().as_secs(), all.shown());
+        bad.extend(is_bad(seed, &played).then_some(seed));
+        (millis, marks) = (millis + played.lasted, marks + played.tally.marks);
+        attempts += played.tally.attempts;
+        let seeds = seed + 1 - first;
+        if seeds.is_multiple_of(100) || seeds == count {
+            let (seconds, hours, bad) = (began.elapsed().as_secs(), millis / 3_600_000, bad.len());
+            print!("{seeds} seeds, {seconds} s: {hours} virtual hours, {marks} marks, ");
+            println!("{attempts} attempts, {bad} seeds with violations");
         }
     }
-    println!("{}", all.shown());
-    assert!(all.bad.is_empty(), "seeds {:?}", all.bad);
-}
-
-/// All stories together.
-#[derive(Default)]
-struct Sum {
-    millis: u64,
-    marks: usize,
-    attempts: usize,
-    bad: Vec<u64>,
-}
-
-impl Sum {
-    fn add(&mut self, played: &Played) {
-        self.millis += played.lasted;
-        self.marks += played.tally.marks;
-        self.attempts += played.tally.attempts;
-    }
-
-    fn shown(&self) -> String {
-        let Self { millis, marks, attempts, bad } = self;
-        let (hours, bad) = (millis / 3_600_000, bad.len());
-        format!("{hours} virtual hours, {marks} marks, {attempts} attempts, {bad} seeds with violations")
-    }
+    assert!(bad.is_empty(), "seeds {bad:?}");
 }

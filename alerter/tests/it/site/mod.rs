@@ -201,32 +201,23 @@ impl Site {
             outages: Vec::new(),
         };
         for controller in CONTROLLERS {
-            files::prepare(&site.home(controller).join("evidence")).unwrap();
+            files::prepare(&site.homes.home(controller).join("evidence")).unwrap();
         }
         site
     }
 
     /// Every controller's configuration says `names` in `[hosts.names]`, an inline table, and nothing else there.
     pub(crate) fn name_hosts(&self, names: &str) {
-        for controller in CONTROLLERS {
-            let file = self.settings(controller);
-            let text = fs::read_to_string(&file).unwrap();
-            let lines = text.lines().filter(|line| !line.starts_with("names = "));
-            let named = |line: &str| match line {
-                "[hosts]" => format!("[hosts]\nnames = {names}\n"),
-                line => format!("{line}\n"),
-            };
-            fs::write(file, lines.map(named).collect::<String>()).unwrap();
-        }
+        let named = |line: &str| match line {
+            "[hosts]" => format!("[hosts]\nnames = {names}\n"),
+            line => format!("{line}\n"),
+        };
+        self.rewrite(|text| text.lines().filter(|line| !line.starts_with("names = ")).map(named).collect());
     }
 
     /// Every controller's configuration says `list`, an array, in `[hosts] match`.
     pub(crate) fn match_hosts(&self, list: &str) {
-        for controller in CONTROLLERS {
-            let file = self.settings(controller);
-            let text = fs::read_to_string(&file).unwrap();
-            fs::write(file, text.replace("[hosts]\n", &format!("[hosts]\nmatch = {list}\n"))).unwrap();
-        }
+        self.replace("[hosts]\n", &format!("[hosts]\nmatch = {list}\n"));
     }
 
     /// No controller's configuration requires the last of the routes any more.
@@ -236,19 +227,14 @@ impl Site {
 
     /// Adds this to every controller's configuration, behind the last of the routes.
     pub(crate) fn configure(&self, more: &str) {
-        for controller in CONTROLLERS {
-            let file = self.settings(controller);
-            let text = fs::read_to_string(&file).unwrap() + more;
-            fs::write(file, text).unwrap();
+        self.rewrite(|text| text.to_owned() + more);
+    }
+
+    fn rewrite(&self, anew: impl Fn(&str) -> String) {
+        for file in CONTROLLERS.map(|controller| self.homes.settings(controller)) {
+            let text = fs::read_to_string(&file).unwrap();
+            fs::write(file, anew(&text)).unwrap();
         }
-    }
-
-    fn home(&self, controller: &str) -> PathBuf {
-        self.homes.home(controller)
-    }
-
-    fn settings(&self, controller: &str) -> PathBuf {
-        self.homes.settings(controller)
     }
 
     /// A controller's clock.
@@ -299,12 +285,10 @@ impl Site {
 
     /// Changes this in every controller's configuration.
     pub(crate) fn replace(&self, from: &str, to: &str) {
-        for controller in CONTROLLERS {
-            let file = self.settings(controller);
-            let text = fs::read_to_string(&file).unwrap();
+        self.rewrite(|text| {
             assert!(text.contains(from), "{text}");
-            fs::write(file, text.replace(from, to)).unwrap();
-        }
+            text.replace(from, to)
+        });
     }
 
     /// Adds an id that a mark of the host's current outage may have.
@@ -347,13 +331,11 @@ impl Site {
             Entries { sound: self.register.clone(), is_partial: self.is_partial, ..Entries::default() };
         let Some(written) = &self.sealed else { return entries };
         for (key, entry) in &self.register {
-            let is_known = |by: &str| CONTROLLERS.contains(&by);
-            if written.contains(key) {
-                entries.sealed.insert(key.clone());
-            } else if entry.by().is_some_and(is_known) {
-                entries.unsealed.insert(key.clone(), Unsealed::Forged);
-            } else {
-                entries.unsealed.insert(key.clone(), Unsealed::Unknown);
+            let is_known = entry.by().is_some_and(|by| CONTROLLERS.contains(&by));
+            let why = if is_known { Unsealed::Forged } else { Unsealed::Unknown };
+            match written.contains(key) {
+                true => drop(entries.sealed.insert(key.clone())),
+                false => drop(entries.unsealed.insert(key.clone(), why)),
             }
         }
         entries
@@ -524,7 +506,7 @@ impl Site {
         controller: &str,
         write: impl Fn(&Directory) -> Result<EventName, EvidenceError>,
     ) {
-        let directory = self.home(controller).join("evidence");
+        let directory = self.homes.home(controller).join("evidence");
         let owner = fs::metadata(&directory).unwrap().uid();
         let name = write(&Directory::open(&directory, Uid::from_raw(owner)).unwrap()).unwrap();
         chown(directory.join(name.as_str()), Some(owner), None).unwrap();
@@ -532,7 +514,7 @@ impl Site {
 
     /// How many files of evidence wait on a controller.
     pub(crate) fn evidence_on(&self, controller: &str) -> usize {
-        fs::read_dir(self.home(controller).join("evidence")).unwrap().count()
+        fs::read_dir(self.homes.home(controller).join("evidence")).unwrap().count()
     }
 
     /// A host is back: its remote resource runs on that controller.
