@@ -361,7 +361,7 @@ impl Run<'_> {
                 audit.violations.push(format!("what an operator decided cannot be ended: {order:?}"));
             }
             // Another controller may still have it.
-            world.past_orders.extend(Some(order).filter(|order| !is_ended && order.is_missing));
+            world.past_orders.extend((!is_ended).then_some(order));
         }
     }
 
