@@ -60,17 +60,18 @@ impl Host {
         self.member == Some(true)
     }
 
+    /// It is there again: a controller has connected it, and it has joined by the DC's clock. What it is decides which of these counts.
+    pub fn come_back(&mut self, controller: &'static str, second: i64, joined: i64) {
+        self.connect(controller, second);
+        (self.joined, self.work) = (joined, Some(joined));
+    }
+
     /// Each controller remembers the newest start.
-    pub fn come_back(&mut self, controller: &'static str, second: i64) {
+    fn connect(&mut self, controller: &'static str, second: i64) {
         let call = self.connections.iter().map(|(_, call, _)| *call).max().unwrap_or(7) + 1;
         self.forget(controller);
         self.connections.push((controller, call, second));
         (self.member, self.fenced) = (Some(true), 0);
-    }
-
-    /// A cluster node has joined.
-    pub fn join(&mut self, second: i64) {
-        (self.member, self.joined, self.work) = (Some(true), second, Some(second));
     }
 
     /// A controller is lost: another one connects a host that is there.
@@ -78,7 +79,7 @@ impl Host {
         let newest = self.connections.iter().max_by_key(|(_, call, _)| *call).map(|(there, _, _)| *there);
         self.forget(from);
         if self.is_up() && newest == Some(from) {
-            self.come_back(to, second);
+            self.connect(to, second);
         }
     }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use crate::cib::Kind;
-use crate::world::{Receiver, mix};
 
 const MINUTE: u64 = 60_000;
 const HOUR: u64 = 60 * MINUTE;
@@ -28,14 +27,7 @@ pub(crate) struct RouteOf {
     pub(crate) goes_on: bool,
     if_returned: &'static str,
     /// Milliseconds that an exchange takes.
-    pace: u64,
-}
-
-impl RouteOf {
-    pub(crate) fn receiver(&self) -> Receiver {
-        let Self { pace, goes_on, confirms_later, .. } = *self;
-        Receiver { pace, goes_on, confirms_later, ..Receiver::default() }
-    }
+    pub(crate) pace: u64,
 }
 
 /// How an endpoint takes what it gets.
@@ -718,4 +710,12 @@ fn limit(rng: &mut Rng, size: usize) -> Limit {
             Limit::Range(low, low + rng.u32(0..=few))
         }
     }
+}
+
+/// A number that seems random (splitmix64).
+pub(crate) fn mix(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }

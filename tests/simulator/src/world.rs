@@ -12,7 +12,7 @@ use marks::time::Timestamp;
 
 use crate::cib::{self, CONTROLLERS, Kind};
 use crate::product::{Alerter, Disk, Fake, Fenced, Mark, Scope};
-use crate::story::{Forgery, Group, Mood, Story};
+use crate::story::{Forgery, Group, Mood, RouteOf, Story, mix};
 
 /// By whose clock Pacemaker dates `node_fenced` and `in_ccm`.
 const DC: usize = 0;
@@ -103,6 +103,13 @@ pub(crate) struct Receiver {
     pub(crate) notified: BTreeMap<HostName, u64>,
     /// Which hosts it has down, each because of the mark whose reason stands there.
     pub(crate) down: BTreeMap<HostName, MarkId>,
+}
+
+impl Receiver {
+    fn of(route: &RouteOf) -> Self {
+        let RouteOf { pace, goes_on, confirms_later, .. } = *route;
+        Self { pace, goes_on, confirms_later, ..Self::default() }
+    }
 }
 
 /// What an operator decided that holds marks back.
@@ -242,7 +249,7 @@ impl World {
             hosts,
             groups: story.groups.clone(),
             has_key: story.has_key,
-            receivers: story.routes.iter().map(|route| (route.name.clone(), route.receiver())).collect(),
+            receivers: story.routes.iter().map(|route| (route.name.clone(), Receiver::of(route))).collect(),
             ids: story.seed.wrapping_mul(1_000_003),
             ..Self::default()
         }
@@ -360,24 +367,27 @@ impl World {
 
     /// The controller, or the next one that is not lost.
     pub(crate) fn living(&self, controller: usize) -> usize {
-        (0..3).map(|more| (controller + more) % 3).find(|at| !self.lost.contains(at)).unwrap_or(0)
+        self.next(controller, |_| true).unwrap_or(0)
     }
 
     /// The same where the alerter can start: its disk can be written.
     pub(crate) fn fit(&self, controller: usize) -> usize {
-        let is_fit = |at: &usize| !self.lost.contains(at) && !self.is_jammed(*at);
-        (0..3).map(|more| (controller + more) % 3).find(is_fit).unwrap_or(controller)
+        self.next(controller, |at| !self.is_jammed(at)).unwrap_or(controller)
+    }
+
+    fn next(&self, controller: usize, is_fit: impl Fn(usize) -> bool) -> Option<usize> {
+        let mut all = (0..3).map(|more| (controller + more) % 3);
+        all.find(|at| !self.lost.contains(at) && is_fit(*at))
     }
 
     /// A host dies and Pacemaker fences it; `fence_mark` runs on a controller, where it is configured.
     pub(crate) fn fence(&mut self, host: usize, by: Option<usize>, alerter: &mut dyn Alerter) {
-        let Host { changed, .. } = self.hosts[host];
+        let Host { cib, changed, .. } = &mut self.hosts[host];
         // A host needs some seconds until the cluster would notice that it is gone again.
-        if self.hosts[host].cib.is_up() && self.clock.now < changed + SETTLING && changed > 0 {
+        if cib.is_up() && self.clock.now < *changed + SETTLING && *changed > 0 {
             return;
         }
-        let was_up = self.hosts[host].cib.member.replace(false) == Some(true);
-        if was_up {
+        if cib.member.replace(false) == Some(true) {
             self.outages.push(Outage { host, began: self.clock.right(), ended: None });
         }
         // The DC has seen it leave by then.
@@ -458,8 +468,7 @@ impl World {
         let (now, dc, second) =
             (self.clock.right(), self.clock.of(DC).seconds(), self.clock.of(to).seconds());
         let cib = &mut self.hosts[host].cib;
-        cib.come_back(CONTROLLERS[to], second);
-        cib.join(dc);
+        cib.come_back(CONTROLLERS[to], second, dc);
         // The controller that had connected it before has stopped its resource since; clocks that agree need not know that.
         if self.clock.skews != [0; 3] {
             cib.connections.retain(|(there, ..)| *there == CONTROLLERS[to]);
@@ -500,12 +509,4 @@ impl World {
         let members = [0, 1, 2].map(|id| (!self.lost.contains(&id), None));
         Arc::clone(self.cib.get_or_insert_with(|| cib::document(hosts, members, DC).into()))
     }
-}
-
-/// A number that seems random (splitmix64).
-pub(crate) fn mix(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

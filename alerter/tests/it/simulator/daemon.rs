@@ -100,7 +100,8 @@ struct Flight {
 #[derive(Default)]
 struct Reader {
     cib: Option<(Arc<str>, Arc<Cib>)>,
-    known: HashMap<(String, String), Entry>,
+    /// Each key's entry, with the text that it was read from.
+    known: HashMap<String, (String, Entry)>,
 }
 
 impl Reader {
@@ -114,8 +115,11 @@ impl Reader {
     fn entries(&mut self, world: &World) -> Entries {
         let mut entries = Entries { is_partial: world.lacking.is_some(), ..Entries::default() };
         for (text, written) in &world.register {
-            let read = || Entry::parse(Key::parse(&text[1..]).unwrap(), &written.value).unwrap();
-            let entry = self.known.entry((text.clone(), written.value.clone())).or_insert_with(read);
+            if self.known.get(text).is_none_or(|(value, _)| *value != written.value) {
+                let entry = Entry::parse(Key::parse(&text[1..]).unwrap(), &written.value).unwrap();
+                self.known.insert(text.clone(), (written.value.clone(), entry));
+            }
+            let (_, entry) = &self.known[text];
             if written.is_planted {
                 entries.unsealed.insert(entry.key(), Unsealed::Unknown);
             } else if world.has_key && !written.is_missing {

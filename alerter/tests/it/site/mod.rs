@@ -522,12 +522,9 @@ impl Site {
         let (now, second) = (self.now, self.clock(controller).seconds());
         let joined = self.clock(self.dc).seconds();
         let known = self.hosts.get_mut(host).unwrap();
-        match known.kind {
-            Kind::Remote => known.come_back(controller, second),
-            Kind::Flag | Kind::Epoch => {
-                known.join(joined);
-                self.alert_of_join(host);
-            }
+        known.come_back(controller, second, joined);
+        if known.kind != Kind::Remote {
+            self.alert_of_join(host);
         }
         for outage in self.outages.iter_mut().filter(|o| o.host == host && o.ended.is_none()) {
             outage.ended = Some(now);
