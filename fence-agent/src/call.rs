@@ -3,8 +3,9 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use marks::register::{Register, SealKeys};
+use marks::register::Register;
 use marks::time::Timestamp;
+use register::SealKeys;
 use site::Site;
 
 use crate::failure::Failure;

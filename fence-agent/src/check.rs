@@ -9,7 +9,7 @@ use marks::id::FencingId;
 use marks::outage::Registered;
 use marks::register::{Entries, Key, SETTLED_MAX};
 use pacemaker::cib::{Cib, MarkDevice, MarkLevel};
-use pacemaker::register::RegisterError;
+use register::RegisterError;
 
 use crate::call::{Call, is_cluster_host};
 use crate::failure::Failure;

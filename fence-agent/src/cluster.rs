@@ -8,7 +8,7 @@ use marks::host::HostName;
 use pacemaker::cib::{Cib, CibError};
 use pacemaker::corosync::corosync_nodes;
 use pacemaker::read;
-use pacemaker::register::RegisterError;
+use pacemaker::tools::ToolError;
 
 use crate::paths::Paths;
 
@@ -26,7 +26,7 @@ pub enum ClusterError {
     #[error("the CIB cannot be read ({live}; {path}: {file}): check Pacemaker on this controller", path = .path.display())]
     Cib {
         /// Why `cibadmin` gave none.
-        live: RegisterError,
+        live: ToolError,
         /// The file.
         path: std::path::PathBuf,
         /// Why the file gave none.
@@ -61,7 +61,7 @@ pub enum CibUnreadable {
 ///
 /// # Errors
 /// [`ClusterError::Cib`] if both fail.
-pub fn cib(paths: &Paths, host: Option<&HostName>) -> Result<(Cib, Option<RegisterError>), ClusterError> {
+pub fn cib(paths: &Paths, host: Option<&HostName>) -> Result<(Cib, Option<ToolError>), ClusterError> {
     let deadline = Instant::now() + CIB_LIMIT;
     let live = match host {
         Some(host) => read::host(&paths.tools, host, deadline),
@@ -105,7 +105,7 @@ fn bounded(path: &Path, max: u64) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pacemaker::register::Tools;
+    use pacemaker::tools::Tools;
 
     /// A stand-in for `cibadmin`, and a CIB file.
     fn paths(dir: &Path, cibadmin: &str, cib: Option<&str>) -> Paths {

@@ -1,6 +1,6 @@
 //! Why an action of the agent failed.
 
-use pacemaker::register::RegisterError;
+use register::RegisterError;
 
 use crate::cluster::ClusterError;
 use crate::guard::Refusal;

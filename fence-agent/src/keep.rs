@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use marks::fencing::Fencing;
 use marks::register::{Entry, Register};
-use pacemaker::register::RegisterError;
+use register::{Done, RegisterError};
 
 use crate::call::Call;
 use crate::failure::{JournalGap, KeepError};
-use crate::pages::Turn;
+use crate::pages::{self, Turn};
 use crate::publish;
 use crate::settings::Settings;
 use crate::store::{self, Request};
@@ -57,18 +57,10 @@ fn register_alone(
     Ok(())
 }
 
-fn in_register(
-    call: &Call,
-    settings: &Settings,
-    fencing: &Fencing,
-    end: Instant,
-) -> Result<(), RegisterError> {
-    let entry = Entry::Fencing(fencing.clone());
-    match settings.has_pages() {
-        true if entry.is_fit() => {
-            let place = (call, settings, &Turn::of(call, end));
-            publish::spread(place, std::slice::from_ref(fencing), &mut Vec::new(), end)
-        }
-        _ => pacemaker::register::publish(settings.register(), &settings.tools(&call.paths), &[entry], end),
+fn in_register(call: &Call, settings: &Settings, fencing: &Fencing, end: Instant) -> Done {
+    let (entry, access) = (Entry::Fencing(fencing.clone()), settings.access(&call.paths));
+    match access.has_pages() {
+        true if entry.is_fit() => pages::add(&Turn::of(call, end), &access, &[entry], end),
+        _ => access.publish(&entry, end),
     }
 }

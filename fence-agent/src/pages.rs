@@ -1,18 +1,18 @@
 //! This agent's pages in the register. Each of its calls may change them, so they take turns.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use marks::fencing::Fencing;
-use marks::register::pages::{self, Pages, Part, Writer};
-use marks::register::{Entry, KEPT, Key, Register};
+use marks::register::{Entry, KEPT, Key, Part, Writer};
 use marks::time::Timestamp;
 use nix::fcntl::{Flock, FlockArg};
 use pacemaker::aside;
-use pacemaker::register::{RegisterError, Tools};
+use register::pages::{self, Line, Pages};
+use register::{Access, Done};
 
 use crate::call::{Call, controller};
 
@@ -43,46 +43,40 @@ impl Turn {
 /// Adds entries to this agent's pages, and removes those that alerters have taken over.
 ///
 /// # Errors
-/// [`RegisterError`]: some of the entries may not be there.
-pub(crate) fn add(
-    _turn: &Turn,
-    (register, tools): (Register, Tools),
-    new: &[Entry],
-    deadline: Instant,
-) -> Result<(), RegisterError> {
-    let found = pacemaker::register::pages(register, &tools, deadline)?;
-    let (writer, now) = (Writer { part: Part::Agent, controller: controller() }, Timestamp::now());
-    let wanted = [new, &still_needed(&found, &writer, now)].concat();
-    let none = BTreeMap::new();
-    let writes = pages::plan(found.get(&writer).unwrap_or(&none), &wanted, now);
-    let head = pages::head(&found, &writer, Timestamp(0), now);
-    pacemaker::register::write_pages(register, &tools, &writer, &writes, (&head, deadline))
+/// [`register::RegisterError`]: some of the entries may not be there.
+pub(crate) fn add(_turn: &Turn, access: &Access, new: &[Entry], deadline: Instant) -> Done {
+    let found = access.pages(deadline)?;
+    let (writer, now) = (Part::Agent.on(&controller()), Timestamp::now());
+    let wanted: Vec<Line> = new.iter().map(Entry::line).chain(still_needed(&found, &writer, now)).collect();
+    let there = (&found, Timestamp(0));
+    match pages::own_writes(there, (&writer, &wanted), (&BTreeSet::new(), false), now) {
+        Some(writes) => access.write_pages(&writes, deadline),
+        None => Ok(()),
+    }
 }
 
 /// The entries on this writer's pages that no alerter has taken over.
-fn still_needed(pages: &Pages, writer: &Writer, now: Timestamp) -> Vec<Entry> {
-    let own = pages.get(writer).into_iter().flat_map(|own| own.values()).filter(|page| page.is_sealed);
-    let all = own.flat_map(|page| page.entries.sound.values());
-    let needed = all.filter(|entry| {
+fn still_needed(pages: &Pages, writer: &Writer, now: Timestamp) -> Vec<Line> {
+    let alerters = pages.keys().filter(|writer| writer.part == Part::Alerter);
+    let said: BTreeSet<&str> = alerters.flat_map(|writer| pages::keys_on(pages, writer)).collect();
+    let is_needed = |(key, value): &&Line| {
+        let entry = Entry::read(key, value).ok();
         entry
-            .fencing()
-            .is_some_and(|fencing| now.since(fencing.asked_at) < KEPT && !is_taken_over(fencing, pages, now))
-    });
-    needed.cloned().collect()
+            .as_ref()
+            .and_then(Entry::fencing)
+            .is_some_and(|fencing| now.since(fencing.asked_at) < KEPT && !is_taken_over(fencing, &said, now))
+    };
+    pages::standing(pages, writer).filter(is_needed).cloned().collect()
 }
 
 /// Whether an alerter has an end of a fencing: it made a mark of it, or has known it for long.
-fn is_taken_over(fencing: &Fencing, pages: &Pages, now: Timestamp) -> bool {
+fn is_taken_over(fencing: &Fencing, said: &BTreeSet<&str>, now: Timestamp) -> bool {
     let is_old = now.since(fencing.committed_at) > PASSED_ON;
-    let says = |key: &Key| {
-        let alerters = pages.iter().filter(|(writer, _)| writer.part == Part::Alerter);
-        let mut pages = alerters.flat_map(|(_, own)| own.values()).filter(|page| page.is_sealed);
-        pages.any(|page| page.entries.sound.contains_key(key))
-    };
+    let says = |key: Key| said.contains(key.to_string().as_str());
     let mark = fencing.id.into();
-    says(&Key::Mark(mark))
-        || says(&Key::Settled(mark))
-        || is_old && (says(&Key::Fencing(fencing.id)) || says(&Key::Again(fencing.id)))
+    says(Key::Mark(mark))
+        || says(Key::Settled(mark))
+        || is_old && (says(Key::Fencing(fencing.id)) || says(Key::Again(fencing.id)))
 }
 
 /// Waits for its turn to change the pages.
@@ -100,31 +94,28 @@ fn hold(path: &Path, deadline: Instant) -> Option<Flock<File>> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use marks::mark::Settlement;
-    use marks::register::pages::{HEAD, Page};
-    use marks::register::{Entries, Settled};
+    use marks::register::Settled;
+    use register::pages::{HEAD, Page};
 
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
-    fn writer(part: Part, controller: &str) -> Writer {
-        Writer { part, controller: controller.into() }
-    }
-
     fn page(is_sealed: bool, all: &[Entry]) -> BTreeMap<u16, Page> {
-        let sound = all.iter().map(|entry| (entry.key(), entry.clone())).collect();
-        let entries = Entries { sound, ..Entries::default() };
-        BTreeMap::from([(HEAD, Page { is_sealed, entries, ..Page::default() })])
+        let lines = all.iter().map(Entry::line).collect();
+        BTreeMap::from([(HEAD, Page { is_sealed, lines, ..Page::default() })])
     }
 
     /// How many of its own entries the agent keeps, for a fencing of that age, if another writer has that.
     fn kept(age: Duration, other: (Part, bool), says: impl Fn(&Fencing) -> Entry) -> usize {
         let fencing = samples::fencing("compute1", NOW - age);
-        let (own, (part, is_sealed)) = (writer(Part::Agent, "ctl1"), other);
+        let (own, (part, is_sealed)) = (Part::Agent.on("ctl1"), other);
         let pages = Pages::from([
             (own.clone(), page(true, &[Entry::Fencing(fencing.clone())])),
-            (writer(part, "ctl2"), page(is_sealed, &[says(&fencing)])),
+            (part.on("ctl2"), page(is_sealed, &[says(&fencing)])),
         ]);
         still_needed(&pages, &own, NOW).len()
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pacemaker::register::Tools;
+use pacemaker::tools::Tools;
 
 /// Files and programs outside of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use marks::fencing::Fencing;
 use marks::register::{Entries, Entry, Key, Register};
-use pacemaker::register::RegisterError;
+use register::{Access, Done, RegisterError};
 
 use crate::call::{Call, OWN_LIMIT};
 use crate::check::{Compared, compare};
@@ -31,12 +31,12 @@ pub(crate) fn after_journal(call: &Call, settings: &Settings, fencing: &Fencing,
     let known = if turn.has_waited { known_now(call, settings, fencing) } else { known };
     let Some(leftovers) = known.others_than(fencing.id) else { return };
     let mut published = Vec::new();
-    let own = std::slice::from_ref(fencing);
-    let all = if settings.has_pages() {
-        spread((call, settings, &turn), &[own, &leftovers].concat(), &mut published, limit)
+    let (own, access) = (std::slice::from_ref(fencing), settings.access(&call.paths));
+    let all = if access.has_pages() {
+        spread((call, &access, &turn), &[own, &leftovers].concat(), &mut published, limit)
     } else {
-        let first = each(call, settings, own, &mut published, limit);
-        first.and_then(|()| each(call, settings, &leftovers, &mut published, soon(call, LEFTOVERS_LIMIT)))
+        let first = each((call, &access), own, &mut published, limit);
+        first.and_then(|()| each((call, &access), &leftovers, &mut published, soon(call, LEFTOVERS_LIMIT)))
     };
     note(call, settings, published);
     if let Err(e) = all {
@@ -66,7 +66,7 @@ pub(crate) fn catch_up(call: &Call, settings: &Settings, known: Answer) -> Resul
     if !known.lacking.is_empty() {
         publish_waiting(call, settings)?;
     }
-    let found = pacemaker::register::read(register, &settings.tools(&call.paths), end(call))?.believed();
+    let found = settings.access(&call.paths).read(end(call))?.believed();
     if let Some(first) = found.apart.first() {
         let (count, key) = (found.apart.len(), &first.key);
         call.report
@@ -81,7 +81,7 @@ fn publish_waiting(call: &Call, settings: &Settings) -> Result<(), Failure> {
     // Another call may have published them while this one waited.
     let (waiting, mut published) =
         (store::ask(call, settings, Request::Check, store::LIMIT)?.lacking, Vec::new());
-    let done = spread((call, settings, &turn), &waiting, &mut published, limit);
+    let done = spread((call, &settings.access(&call.paths), &turn), &waiting, &mut published, limit);
     note(call, settings, published);
     Ok(done?)
 }
@@ -112,54 +112,47 @@ fn write_again(
 
 /// Returns the keys of those that are there, and the first fault.
 fn put_again(call: &Call, settings: &Settings, entries: &[Entry]) -> (Vec<String>, Option<RegisterError>) {
-    let (tools, limit) = (settings.tools(&call.paths), soon(call, REGISTER_LIMIT));
+    let (access, limit) = (settings.access(&call.paths), soon(call, REGISTER_LIMIT));
     let keys = |all: &[Entry]| all.iter().map(|entry| entry.key().to_string()).collect();
-    if settings.has_pages() {
-        return match pages::add(&Turn::of(call, limit), (settings.register(), tools), entries, limit) {
+    if access.has_pages() {
+        return match pages::add(&Turn::of(call, limit), &access, entries, limit) {
             Ok(()) => (keys(entries), None),
             Err(e) => (Vec::new(), Some(e)),
         };
     }
-    let done = pacemaker::register::publish_all(settings.register(), &tools, entries, limit);
+    let done = access.publish_all(entries, limit);
     let failed = done.failed.into_iter().map(|(_, error)| error);
     (done.standing.iter().map(Key::to_string).collect(), done.stopped.into_iter().chain(failed).next())
 }
 
 /// On this agent's pages, or without a key each separately.
-pub(crate) fn spread(
-    (call, settings, turn): (&Call, &Settings, &Turn),
+fn spread(
+    (call, access, turn): (&Call, &Access, &Turn),
     fencings: &[Fencing],
     published: &mut Vec<String>,
     deadline: Instant,
-) -> Result<(), RegisterError> {
-    if !settings.has_pages() || fencings.is_empty() {
-        return each(call, settings, fencings, published, deadline);
+) -> Done {
+    if !access.has_pages() || fencings.is_empty() {
+        return each((call, access), fencings, published, deadline);
     }
     // One that does not fit never will, and must not block the others.
     let all: Vec<Entry> = fencings.iter().cloned().map(Entry::Fencing).collect();
     let (fit, unfit): (Vec<Entry>, Vec<Entry>) = all.into_iter().partition(Entry::is_fit);
     unfit.iter().for_each(|entry| call.report.warning(&RegisterError::unfit(entry).to_string()));
-    pages::add(turn, (settings.register(), settings.tools(&call.paths)), &fit, deadline)?;
+    pages::add(turn, access, &fit, deadline)?;
     published.extend(fit.iter().map(|entry| entry.key().to_string()));
     Ok(())
 }
 
 /// One after the other up to the first failure.
 fn each(
-    call: &Call,
-    settings: &Settings,
+    (call, access): (&Call, &Access),
     fencings: &[Fencing],
     published: &mut Vec<String>,
     deadline: Instant,
-) -> Result<(), RegisterError> {
-    let tools = settings.tools(&call.paths);
+) -> Done {
     for fencing in fencings {
-        match pacemaker::register::publish(
-            settings.register(),
-            &tools,
-            &[Entry::Fencing(fencing.clone())],
-            deadline,
-        ) {
+        match access.publish(&Entry::Fencing(fencing.clone()), deadline) {
             // These will never be there, and must not block the others.
             Err(e @ (RegisterError::Unfit { .. } | RegisterError::Other { .. })) => {
                 call.report.warning(&e.to_string());

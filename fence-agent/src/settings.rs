@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use marks::host::{HostName, HostNameError, HostPatternError, HostPatterns};
 use marks::outage::COALESCE;
-use marks::register::pages::Part;
-use marks::register::{Etcd, Register, SealKeys};
-use pacemaker::register::Tools;
+use marks::register::{Part, Register};
+use register::{Access, Etcd, SealKeys};
 use site::Site;
 
 use crate::given::{Given, whole};
@@ -165,15 +164,10 @@ impl Settings {
         self.register.unwrap_or_else(|instead| instead)
     }
 
-    /// The tools for the register, as the site sets it.
-    pub fn tools(&self, paths: &Paths) -> Tools {
-        let (etcd, keys) = (self.etcd.clone(), self.keys.clone());
-        Tools { etcd, keys, part: Part::Agent, ..paths.tools.clone() }
-    }
-
-    /// Whether this agent writes pages; otherwise each fencing is a separate entry.
-    pub fn has_pages(&self) -> bool {
-        !self.keys.is_empty() && matches!(self.register(), Register::Attrd | Register::Cib)
+    /// How the register is reached, as the site sets it.
+    pub fn access(&self, paths: &Paths) -> Access {
+        let (tools, keys) = (paths.tools.clone(), self.keys.clone());
+        Access { tools, keys, part: Part::Agent, ..Access::to(self.register(), self.etcd.clone()) }
     }
 }
 

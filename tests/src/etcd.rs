@@ -11,11 +11,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
-use marks::register::{Etcd, Login};
+use marks::register::Register;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use pacemaker::register::Tools;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
+use register::{Access, Etcd, Login};
 use tempfile::TempDir;
 
 use crate::lab::{Lab, behind};
@@ -103,15 +103,16 @@ impl Members {
 
     /// The configuration of a client with this certificate.
     #[must_use]
-    pub fn tools(&self, prefix: &str, client: &str, login: Option<Login>) -> Tools {
+    pub fn access(&self, prefix: &str, client: &str, login: Option<Login>) -> Access {
         let [certificate, key] = ["pem", "key"].map(|kind| self.path(&format!("{client}.{kind}")));
-        Tools::with(Some(Etcd {
+        let etcd = Etcd {
             endpoints: self.endpoints(),
             ca: Some(self.path("ca.pem")),
             identity: Some((certificate, key)),
             login,
             prefix: format!("{prefix}/"),
-        }))
+        };
+        Access::to(Register::Etcd, Some(etcd))
     }
 
     /// The same in the configuration.

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::{fs, io};
 
 /// The packages whose tests are asked, with their directories.
-pub const PACKAGES: [(&str, &str); 6] = [
+pub const PACKAGES: [(&str, &str); 7] = [
     ("marks", "crates/marks"),
     ("journal", "crates/journal"),
     ("pacemaker", "crates/pacemaker"),
+    ("register", "crates/register"),
     ("drivers", "crates/drivers"),
     ("alerter", "alerter"),
     ("fence-agent", "fence-agent"),
@@ -188,7 +189,7 @@ pub const MUTANTS: &[Mutant] = &[
         "if let Some(why) = known.behind.unsealed.filter(|_| false) {",
         ["forgeries_have_no_effect"]
     },
-    old! { "S3: an alerter's copy of a fencing is the word of root on the controller that it names", "crates/marks/src/register/union.rs",
+    old! { "S3: an alerter's copy of a fencing is the word of root on the controller that it names", "crates/marks/src/register/trust.rs",
         "(Part::Agent, None) | (Part::Alerter, Some(_)) => false," =>
         "(Part::Agent, None) => false,\n        (Part::Alerter, Some(_)) => true,",
         ["only_its_own_agent_vouches"]

@@ -1,14 +1,14 @@
 //! How the register is kept: in which pages, with which key, how large it is, and what is wrong with that.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use marks::host::HostName;
-use marks::register::pages::{self, Head, Heads, Page, Pages, Part, Write, Writer};
-use marks::register::{Entries, Entry, Key, Register, SealKeys};
+use marks::register::{Entries, Entry, Key, Part, Register, Writer};
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
-use pacemaker::register::Paged;
+use register::pages::{self, Heads, Line, PageWrites, Pages};
+use register::{Paged, SealKeys};
 
 use super::matter::{Fault, Matter};
 use super::upkeep;
@@ -80,55 +80,14 @@ fn size(longest: usize) -> Option<Fault> {
     (longest > QUARTER).then(|| (Matter::RegisterSize, what()))
 }
 
-/// What is to be written into the pages of one writer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PageWrites {
-    /// Whose pages.
-    pub writer: Writer,
-    /// In this order.
-    pub writes: Vec<Write>,
-    /// The head of the pages.
-    pub head: Head,
-}
-
-/// The alerter of this controller.
-pub fn alerter(controller: &str) -> Writer {
-    Writer { part: Part::Alerter, controller: controller.to_owned() }
-}
-
-/// The writes that bring this alerter's own pages to what is wanted; with `all` also pages that are right already. None where there
-/// is nothing to do. A head that names a lost one is written again too: the next alerter would miss what that said.
-pub fn own_writes(
-    (pages, plain_until): (&Pages, Timestamp),
-    (writer, wanted): (&Writer, &[Entry]),
-    (heads, all): (&Heads, bool),
-    now: Timestamp,
-) -> Option<PageWrites> {
-    let none = BTreeMap::new();
-    let own = pages.get(writer).unwrap_or(&none);
-    let lost = heads.lost(pages, writer, wanted);
-    let mut head = pages::head(pages, writer, plain_until, now);
-    head.seen.retain(|other, _| !lost.contains(other));
-    let plan = if all || !lost.is_empty() { pages::plan_all } else { pages::plan };
-    let writes = plan(own, wanted, now);
-    (!writes.is_empty()).then(|| PageWrites { writer: writer.clone(), writes, head })
-}
-
-/// Takes note of what a writer's pages hold once that is written.
-pub fn written(pages: &mut Pages, done: &PageWrites) {
-    let own = pages.entry(done.writer.clone()).or_default();
-    for Write { number, last, entries } in &done.writes {
-        let sound = entries.iter().map(|entry| (entry.key(), entry.clone())).collect();
-        let head = Head { last: *last, ..done.head.clone() };
-        let entries = Entries { sound, ..Entries::default() };
-        own.insert(*number, Page { head, is_sealed: true, entries });
-    }
-}
-
-/// The keys on a writer's sealed pages.
-pub fn standing(pages: &Pages, writer: &Writer) -> BTreeSet<Key> {
-    let own = pages.get(writer).into_iter().flat_map(BTreeMap::values).filter(|page| page.is_sealed);
-    own.flat_map(|page| page.entries.sound.keys().cloned()).collect()
+/// The writers of whom this alerter's head names one that is gone, where all that it said is wanted.
+pub fn lost(heads: &Heads, pages: &Pages, writer: &Writer, wanted: &[Line]) -> BTreeSet<Writer> {
+    let is_there = |key: String| wanted.iter().any(|(wanted, _)| *wanted == key);
+    heads.lost(pages, writer, |key| match Key::parse(key) {
+        // A fencing that an agent wrote again was written without its mark; the mark says more.
+        Some(Key::Again(id)) if is_there(Key::Mark(id.into()).to_string()) => true,
+        _ => is_there(key.clone()),
+    })
 }
 
 /// The writes that empty pages of writers that are gone: everything on them stands on ours, or has had its time.
@@ -142,31 +101,32 @@ pub fn superseded(
     if entries.is_partial {
         return Vec::new();
     }
-    let ours = standing(&paged.pages, writer);
+    let ours = pages::keys_on(&paged.pages, writer);
     // If Pacemaker and the kernel name controllers differently, it is not known which are gone.
     let is_known = cib.has_controller(&writer.controller);
     let is_gone = |controller: &str| {
         is_known && is_quiet(paged, controller, now) && !cib.has_controller_online(controller)
     };
     let is_over = upkeep::has_had_its_time(entries, now);
-    let done = pages::superseded(&paged.pages, writer, is_gone, |entry| {
-        ours.contains(&entry.key()) || is_over(entry)
-    });
-    let head = |other: &Writer| pages::head(&paged.pages, other, paged.plain_until, now);
-    done.into_iter().map(|(other, writes)| PageWrites { head: head(&other), writer: other, writes }).collect()
+    let is_covered = |(key, value): &Line| {
+        let entry = Entry::read(key, value).ok()?;
+        Some(ours.contains(key.as_str()) || is_over(&entry))
+    };
+    pages::superseded((&paged.pages, paged.plain_until), writer, is_gone, is_covered, now)
 }
 
 /// Whether the agent of a controller has written nothing for long.
 fn is_quiet(paged: &Paged, controller: &str, now: Timestamp) -> bool {
-    let agent = Writer { part: Part::Agent, controller: controller.to_owned() };
-    let head = paged.pages.get(&agent).and_then(|own| own.get(&pages::HEAD));
+    let head = paged.pages.get(&Part::Agent.on(controller)).and_then(|own| own.get(&pages::HEAD));
     head.is_some_and(|page| now.since(page.head.at) > QUIET)
 }
 
 /// Entries outside of pages that nobody needs: they stand on our pages, or have had their time.
 pub fn left_over(paged: &Paged, writer: &Writer, now: Timestamp) -> Vec<Key> {
-    let (ours, is_over) = (standing(&paged.pages, writer), upkeep::has_had_its_time(&paged.plain, now));
-    let gone = paged.plain.sound.iter().filter(|(key, entry)| ours.contains(key) || is_over(entry));
+    let (plain, ours) = (Entries::of(&paged.plain), pages::keys_on(&paged.pages, writer));
+    let is_over = upkeep::has_had_its_time(&plain, now);
+    let gone =
+        plain.sound.iter().filter(|(key, entry)| ours.contains(key.to_string().as_str()) || is_over(entry));
     gone.map(|(key, _)| key.clone()).collect()
 }
 

@@ -18,11 +18,12 @@ use marks::host::HostName;
 use marks::register::{Entries, Entry, Key, Register};
 use pacemaker::cib::{Cib, Snapshot};
 use pacemaker::read;
-use pacemaker::register::{Published, RegisterError, Tools};
+use register::pages::PageWrites;
+use register::{Access, Done, Published};
 use tokio::sync::oneshot;
 
 pub use clocks::Trust;
-pub use kept::{Kept, PageWrites, Rewriting, alerter, left_over, own_writes, standing, superseded, written};
+pub use kept::{Kept, Rewriting, left_over, lost, superseded};
 pub use matter::{Fault, Matter};
 pub(crate) use members::{AUDIT_AFTER, sentence as missed_sentence};
 pub use seen::Seen;
@@ -42,7 +43,7 @@ type Work = Box<dyn FnOnce(&mut Hands) + Send>;
 
 /// What the thread works with.
 struct Hands {
-    tools: Tools,
+    access: Access,
     /// The main file of the configuration; the register key is beside it.
     config: PathBuf,
     /// The CIB as it was read last.
@@ -57,7 +58,8 @@ impl Hands {
     fn read_cib(&mut self, own: impl Fn(&Cib) -> Vec<HostName>) -> Part<Arc<Cib>> {
         let read = |hands: &mut Self| {
             let deadline = Instant::now() + CIB_LIMIT;
-            read::refresh(&mut hands.snapshot, &hands.tools, POLL_LIMIT, deadline).map_err(|e| e.to_string())
+            read::refresh(&mut hands.snapshot, &hands.access.tools, POLL_LIMIT, deadline)
+                .map_err(|e| e.to_string())
         };
         let cib = read(self)?;
         match self.snapshot.set_own(own(&cib)) {
@@ -70,7 +72,7 @@ impl Hands {
     /// written, the old keys stay in use: what this alerter has sealed must stay valid.
     fn read_keys(&mut self) -> Vec<String> {
         let (keys, mut complaints) = site::keys_beside(&self.config);
-        let had_some = !self.tools.keys.is_empty();
+        let had_some = !self.access.keys.is_empty();
         if keys.is_empty() && had_some && complaints.is_empty() {
             complaints.push(
                 "the file of the register key is gone: the key stays in use until the alerter ends"
@@ -78,7 +80,7 @@ impl Hands {
             );
         }
         if complaints.is_empty() || !had_some {
-            self.tools.keys = keys;
+            self.access.keys = keys;
         }
         complaints
     }
@@ -96,12 +98,13 @@ impl Cluster {
     ///
     /// # Errors
     /// The system refuses a thread.
-    pub fn start(register: Register, tools: Tools, config: PathBuf) -> std::io::Result<Option<Self>> {
+    pub fn start(access: Access, config: PathBuf) -> std::io::Result<Option<Self>> {
+        let register = access.register;
         if register == Register::None {
             return Ok(None);
         }
         let (queue, work) = mpsc::channel::<Work>();
-        let mut hands = Hands { tools, config, snapshot: Snapshot::default(), known: None };
+        let mut hands = Hands { access, config, snapshot: Snapshot::default(), known: None };
         let run = move || work.into_iter().for_each(|work| work(&mut hands));
         thread::Builder::new().name("cluster".into()).spawn(run)?;
         Ok(Some(Self { register, queue }))
@@ -119,10 +122,9 @@ impl Cluster {
         with_history: bool,
         own: impl Fn(&Cib) -> Vec<HostName> + Send + 'static,
     ) -> Arc<View> {
-        let register = self.register;
         self.run(move |hands| {
             let complaints = hands.read_keys();
-            Arc::new(View::take(register, hands, (complaints, with_history), own))
+            Arc::new(View::take(hands, (complaints, with_history), own))
         })
         .await
     }
@@ -134,18 +136,16 @@ impl Cluster {
         self.run(move |hands| {
             let deadline = Instant::now() + POLL_LIMIT;
             let in_register = || match (register, &since.kept.pages) {
-                (Register::Attrd, Some(paged)) => {
-                    pacemaker::register::has_news(paged, &hands.tools, deadline).unwrap_or(true)
-                }
+                (Register::Attrd, Some(paged)) => hands.access.has_news(paged, deadline).unwrap_or(true),
                 (Register::Attrd, None) => true,
                 (Register::Etcd, _) => {
-                    let now = pacemaker::register::read(register, &hands.tools, deadline).ok();
+                    let now = hands.access.read(deadline).ok();
                     now.is_none() || now != hands.known
                 }
                 (Register::Cib | Register::None, _) => false,
             };
             let is_in_cib = register == Register::Cib;
-            let in_cib = || match read::news(&hands.snapshot, &hands.tools, deadline) {
+            let in_cib = || match read::news(&hands.snapshot, &hands.access.tools, deadline) {
                 Ok(news) => news.of_nodes || is_in_cib && news.in_configuration,
                 Err(_) => true,
             };
@@ -156,25 +156,18 @@ impl Cluster {
 
     /// Writes entries and reads them back; gives the result of each.
     pub async fn publish(&self, entries: Vec<Entry>) -> Published {
-        let register = self.register;
-        self.run(move |hands| {
-            pacemaker::register::publish_all(register, &hands.tools, &entries, Instant::now() + WRITE_LIMIT)
-        })
-        .await
+        self.run(move |hands| hands.access.publish_all(&entries, Instant::now() + WRITE_LIMIT)).await
     }
 
     /// Writes pages of a writer, in their order.
     ///
     /// # Errors
-    /// [`RegisterError`]; some may stand there.
-    pub async fn write_pages(&self, all: PageWrites) -> Result<(), RegisterError> {
-        let register = self.register;
+    /// [`register::RegisterError`]; some may stand there.
+    pub async fn write_pages(&self, all: PageWrites) -> Done {
         let written = self.run(move |hands| {
-            let PageWrites { writer, writes, head } = &all;
-            let at = (head, Instant::now() + WRITE_LIMIT);
-            let written = pacemaker::register::write_pages(register, &hands.tools, writer, writes, at);
+            let written = hands.access.write_pages(&all, Instant::now() + WRITE_LIMIT);
             // No upgrade can begin any more: the head that was written says whether one is under way.
-            hands.tools.is_first &= written.is_err();
+            hands.access.is_first &= written.is_err();
             written
         });
         written.await
@@ -183,13 +176,9 @@ impl Cluster {
     /// Removes entries whose time is over.
     ///
     /// # Errors
-    /// [`RegisterError`]; some may be gone.
-    pub async fn clear(&self, keys: Vec<Key>) -> Result<(), RegisterError> {
-        let register = self.register;
-        self.run(move |hands| {
-            pacemaker::register::clear(register, &hands.tools, &keys, Instant::now() + WRITE_LIMIT)
-        })
-        .await
+    /// [`register::RegisterError`]; some may be gone.
+    pub async fn clear(&self, keys: Vec<Key>) -> Done {
+        self.run(move |hands| hands.access.clear(&keys, Instant::now() + WRITE_LIMIT)).await
     }
 
     async fn run<T: Send + 'static>(&self, work: impl FnOnce(&mut Hands) -> T + Send + 'static) -> T {
@@ -215,21 +204,22 @@ mod tests {
     fn an_alerter_keeps_the_key_that_it_had() {
         let dir = tempfile::tempdir().unwrap();
         let (config, file) = (dir.path().join("alerter.toml"), dir.path().join("register.key"));
-        let mut hands = Hands { tools: Tools::default(), config, snapshot: Snapshot::default(), known: None };
+        let access = Access::to(Register::Attrd, None);
+        let mut hands = Hands { access, config, snapshot: Snapshot::default(), known: None };
         let write = |text: &str| {
             fs::write(&file, text).unwrap();
             fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         };
         write("0123456789abcdef0123456789abcdef");
         assert_eq!(hands.read_keys(), [""; 0]);
-        let first = hands.tools.keys.clone();
+        let first = hands.access.keys.clone();
         write("0123456789");
-        assert_eq!((hands.read_keys().len(), &hands.tools.keys), (1, &first));
+        assert_eq!((hands.read_keys().len(), &hands.access.keys), (1, &first));
         write("fedcba9876543210fedcba9876543210");
         assert_eq!(hands.read_keys(), [""; 0]);
-        assert_ne!(hands.tools.keys, first, "a new one is taken without a restart");
+        assert_ne!(hands.access.keys, first, "a new one is taken without a restart");
         fs::remove_file(&file).unwrap();
         let _gone = hands.read_keys();
-        assert!(!hands.tools.keys.is_empty());
+        assert!(!hands.access.keys.is_empty());
     }
 }

@@ -11,7 +11,7 @@ use marks::sighting::Sighting;
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 use pacemaker::evidence;
-use pacemaker::register::Tools;
+use pacemaker::tools::Tools;
 
 use super::kept::Kept;
 use super::matter::{Fault, Matter};
@@ -48,19 +48,18 @@ pub struct View {
 impl View {
     /// Runs the tools side by side. `complaints`: what is wrong with the keys.
     pub(super) fn take(
-        register: Register,
         hands: &mut Hands,
         (complaints, with_history): (Vec<String>, bool),
         own: impl Fn(&Cib) -> Vec<HostName>,
     ) -> Self {
-        let tools = hands.tools.clone();
+        let access = &hands.access.clone();
         let taken = Instant::now();
         let deadline = taken + POLL_LIMIT;
-        let tools = &tools;
+        let tools = &access.tools;
         thread::scope(|scope| {
             let quorum = scope.spawn(|| tools.quorum(deadline).map_err(|e| e.to_string()));
             let history = with_history.then(|| scope.spawn(|| history(tools, deadline)));
-            let found = scope.spawn(move || pacemaker::register::find(register, tools, deadline));
+            let found = scope.spawn(|| access.find(deadline));
             let cib = hands.read_cib(own);
             let joined = "a panic anywhere ends the whole daemon";
             let found = found.join().expect(joined).map_err(|e| e.to_string());
@@ -68,12 +67,12 @@ impl View {
                 Ok(found) => (Ok(found.entries), found.paged),
                 Err(why) => (Err(why), None),
             };
-            if register == Register::Etcd
+            if access.register == Register::Etcd
                 && let Ok(entries) = &entries
             {
                 hands.known = Some(entries.clone());
             }
-            let kept = Kept::of(entries.as_ref().ok(), paged, (&tools.keys, complaints));
+            let kept = Kept::of(entries.as_ref().ok(), paged, (&access.keys, complaints));
             Self {
                 taken,
                 quorum: quorum.join().expect(joined),

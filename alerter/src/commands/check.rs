@@ -7,7 +7,7 @@ use marks::mark::Lack;
 use marks::register::Register;
 use pacemaker::cib::Cib;
 use pacemaker::read;
-use pacemaker::register::Tools;
+use pacemaker::tools::Tools;
 use serde::Serialize;
 
 use super::answer::{WRONG_CONFIGURATION, print, sentence};

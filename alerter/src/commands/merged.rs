@@ -11,7 +11,7 @@ use marks::id::{FencingId, MarkId, NoteId};
 use marks::mark::{Doubt, MarkRow, Proof, Standing};
 use marks::register::{Acknowledgement, Decision, Entries, Entry, Key, MarkEntry, Register, Settled};
 use pacemaker::read;
-use pacemaker::register::Tools;
+use register::Access;
 
 /// A poll takes about 20 ms. Nobody waits longer for what works without it too.
 pub(super) const LIMIT: Duration = Duration::from_secs(2);
@@ -44,9 +44,9 @@ pub(super) struct Found {
 
 impl RegisterView {
     /// Reads the register; with `none` there is nothing to read.
-    pub(super) fn take(register: Register, tools: &Tools) -> Self {
-        let read = pacemaker::register::read(register, tools, Instant::now() + LIMIT);
-        Self::of(register, read.map_err(|e| e.to_string()))
+    pub(super) fn take(access: &Access) -> Self {
+        let read = access.read(Instant::now() + LIMIT);
+        Self::of(access.register, read.map_err(|e| e.to_string()))
     }
 
     /// What was read, without what counts for nothing.
@@ -56,13 +56,13 @@ impl RegisterView {
     }
 
     /// The same, and asks the CIB where the alerter runs.
-    pub(super) fn with_alerter(register: Register, tools: &Tools) -> Self {
-        if register == Register::None {
-            return Self::take(register, tools);
+    pub(super) fn with_alerter(access: &Access) -> Self {
+        if access.register == Register::None {
+            return Self::take(access);
         }
         thread::scope(|scope| {
-            let cib = scope.spawn(|| read::agent(tools, ALERTER, Instant::now() + LIMIT).ok());
-            let register = Self::take(register, tools);
+            let cib = scope.spawn(|| read::agent(&access.tools, ALERTER, Instant::now() + LIMIT).ok());
+            let register = Self::take(access);
             let cib = cib.join().expect("a panic anywhere ends the whole program");
             let Some(cib) = cib else { return register };
             let resource = cib.resource_of(ALERTER).map(str::to_owned);

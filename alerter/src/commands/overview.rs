@@ -16,7 +16,7 @@ use site::Site;
 use super::decide;
 use super::merged::{Records, RegisterView};
 use super::report::{self, MarkReport};
-use super::sources::{self, open, register_of, tools};
+use super::sources::{self, access, open, register_of};
 use super::text::{span, time};
 use super::trouble::{self, Sight};
 use super::unmarked::{Rules, unmarked};
@@ -130,8 +130,7 @@ fn read_all(
 /// Puts everything together. What cannot be read is a problem, and no reason to show nothing.
 pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status {
     let (site, _) = Site::read(&cli.config);
-    let tools = tools(cli, &site);
-    let (register, now) = (RegisterView::with_alerter(register_of(&site), &tools), Timestamp::now());
+    let (register, now) = (RegisterView::with_alerter(&access(cli, &site)), Timestamp::now());
     let controller = controller();
     let (mut read, unknown) = read_all((cli, &site), (&register, &controller), now);
     // A daemon knows of more than the journal what adds up.

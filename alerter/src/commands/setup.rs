@@ -9,7 +9,7 @@ use anyhow::{Context as _, ensure};
 use marks::host::HostName;
 use pacemaker::cib::Cib;
 use pacemaker::read;
-use pacemaker::register::Tools;
+use pacemaker::tools::Tools;
 use serde::Serialize;
 use setup::{Cluster, Command, Finding, Ran, Reaction, Step, Then, Tool, Wanted};
 

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use journal::{Done, Holder, Journal, JournalError, Lock, Role};
 use marks::register::Register;
 use nix::unistd::geteuid;
-use pacemaker::register::Tools;
+use register::Access;
 use site::Site;
 
 use super::answer::say;
@@ -39,10 +39,10 @@ pub(super) fn register_of(site: &Site) -> Register {
     site.register.as_deref().and_then(Register::parse).unwrap_or_default()
 }
 
-/// The cluster's tools, with the keys of the register, as far as this user may read them.
-pub(super) fn tools(cli: &Cli, site: &Site) -> Tools {
+/// How the register is reached, with its keys, as far as this user may read them.
+pub(super) fn access(cli: &Cli, site: &Site) -> Access {
     let (keys, _) = site::keys_beside(&cli.config);
-    Tools { keys, ..Tools::with(site.etcd.clone()) }
+    Access { keys, ..Access::to(register_of(site), site.etcd.clone()) }
 }
 
 /// What `list` and `show` read.
@@ -61,7 +61,7 @@ impl Sources {
     /// Without a journal the register will do; with neither there is nothing to say.
     pub(super) fn open(cli: &Cli) -> anyhow::Result<Self> {
         let site = site(cli);
-        let register = RegisterView::take(register_of(&site), &tools(cli, &site));
+        let register = RegisterView::take(&access(cli, &site));
         say_fault(&register);
         let journal = match open(cli, &site.store) {
             Err(JournalError::Missing { .. }) if register.entries().is_some() => None,

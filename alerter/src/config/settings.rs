@@ -8,7 +8,8 @@ use std::time::Duration;
 use drivers::Step;
 use marks::host::{HostName, HostPatterns};
 use marks::mark::Lack;
-use marks::register::{Etcd, Register};
+use marks::register::Register;
+use register::Etcd;
 use site::{DEFAULT_STORE, Problem, Section, etcd, shown};
 use tracing::{Level, warn};
 

@@ -19,7 +19,7 @@ use journal::{Done, Journal, Lock, Role};
 use marks::register::Register;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::stat::{Mode, umask};
-use pacemaker::register::Tools;
+use register::Access;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -107,8 +107,8 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     // A controller that has written pages knows from them whether an upgrade was under way: what others remove starts none.
     let is_first = !journal.is_published(settings.store.register, PAGES)?;
     let (store, journal_thread) = Store::start(journal).context("the journal's thread did not start")?;
-    let tools = Tools { is_first, ..Tools::with(settings.store.etcd.clone()) };
-    let cluster = Cluster::start(settings.store.register, tools, settings.file.clone());
+    let access = Access { is_first, ..Access::to(settings.store.register, settings.store.etcd.clone()) };
+    let cluster = Cluster::start(access, settings.file.clone());
     let cluster = cluster.context("the cluster's thread did not start")?;
     let shared = Arc::new(Shared::new(Base::new(settings, store, cluster.clone())));
     let stop = CancellationToken::new();

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use journal::{Done, Journal, RegisterWait};
-use marks::register::pages::{Heads, Pages};
-use marks::register::{Entries, Entry, Key, Register};
+use marks::register::{Entries, Entry, Key, Part, Register};
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
-use pacemaker::register::Paged;
+use register::Paged;
+use register::pages::{self, Heads, Line, PageWrites, Pages};
 
-use crate::cluster::{self, Cluster, POLL, PageWrites, Rewriting, Trust, View};
+use crate::cluster::{self, Cluster, POLL, Rewriting, Trust, View};
 use crate::daemon::checks;
 use crate::daemon::watch::Watch;
 use crate::intake::coverage;
@@ -233,7 +233,7 @@ impl Poller {
         shared: &Shared,
         wanted: &[Entry],
         (found, taken): (&Entries, Instant),
-    ) -> Vec<Key> {
+    ) -> Vec<String> {
         let lacking = cluster::missing(wanted, found);
         let mut standing: Vec<Key> =
             wanted.iter().map(Entry::key).filter(|key| found.sound.contains_key(key)).collect();
@@ -242,7 +242,7 @@ impl Poller {
         } else {
             standing.extend(self.write(shared, lacking).await);
         }
-        standing
+        standing.iter().map(Key::to_string).collect()
     }
 
     /// Brings this alerter's pages to what is wanted; gives the keys of the entries that they hold then.
@@ -251,15 +251,17 @@ impl Poller {
         shared: &Shared,
         (view, paged): (&View, &Paged),
         wanted: &[Entry],
-    ) -> Vec<Key> {
-        let (writer, now) = (cluster::alerter(&shared.base.controller), Timestamp::now());
+    ) -> Vec<String> {
+        let (writer, now) = (Part::Alerter.on(&shared.base.controller), Timestamp::now());
         let written = self.written.as_ref().filter(|(at, _)| *at >= view.taken);
         let mut pages = written.map_or(&paged.pages, |(_, pages)| pages).clone();
         let (register, instant) = (self.cluster.register(), Instant::now());
         let all = view.cib.as_ref().is_ok_and(|cib| self.rewriting.is_due(register, cib, instant));
+        let lines: Vec<Line> = wanted.iter().map(Entry::line).collect();
+        self.heads.note(&pages, &writer, |(key, value)| Entry::read(key, value).is_ok());
+        let lost = cluster::lost(&self.heads, &pages, &writer, &lines);
         let there = (&pages, paged.plain_until);
-        self.heads.note(&pages, &writer);
-        let writes = cluster::own_writes(there, (&writer, wanted), (&self.heads, all), now);
+        let writes = pages::own_writes(there, (&writer, &lines), (&lost, all), now);
         if written.is_none() && writes.is_none() {
             shared.base.looks.note_whole(view.taken);
         }
@@ -269,11 +271,11 @@ impl Poller {
             if all {
                 self.rewriting.note_done(Instant::now());
             }
-            cluster::written(&mut pages, &writes);
+            writes.note(&mut pages);
             self.written = Some((Instant::now(), pages.clone()));
         }
-        let standing = cluster::standing(&pages, &writer);
-        wanted.iter().map(Entry::key).filter(|key| standing.contains(key)).collect()
+        let standing = pages::keys_on(&pages, &writer);
+        lines.into_iter().map(|(key, _)| key).filter(|key| standing.contains(key.as_str())).collect()
     }
 
     /// Says whether all was written.
@@ -298,7 +300,7 @@ impl Poller {
         if !self.clears_now(shared).await? {
             return Ok(());
         }
-        let (writer, now) = (cluster::alerter(&shared.base.controller), Timestamp::now());
+        let (writer, now) = (Part::Alerter.on(&shared.base.controller), Timestamp::now());
         let Ok(cib) = &view.cib else { return Ok(()) };
         for done in cluster::superseded(paged, &writer, (&entries.clone().believed(), cib), now) {
             tracing::info!(writer = %done.writer, "the register's pages of a controller that is gone are taken over and emptied");
@@ -347,19 +349,11 @@ impl Poller {
         written.standing
     }
 
-    async fn note(&self, shared: &Shared, standing: Vec<Key>) -> Done {
+    async fn note(&self, shared: &Shared, standing: Vec<String>) -> Done {
         let register = self.cluster.register();
         let pages = self.written.is_some().then(|| PAGES.to_owned());
-        let write = move |journal: &mut Journal| {
-            let mut new = Vec::new();
-            for key in standing.iter().map(Key::to_string).chain(pages) {
-                if !journal.is_published(register, &key)? {
-                    new.push(key);
-                }
-            }
-            if new.is_empty() { Ok(()) } else { journal.note_published(register, &new) }
-        };
-        shared.base.store.run(write).await
+        let keys: Vec<String> = standing.into_iter().chain(pages).collect();
+        shared.base.store.run(move |journal| journal.note_published(register, &keys)).await
     }
 
     async fn clear(&mut self, shared: &Shared, wanted: &[Entry], found: &Entries) -> Done {

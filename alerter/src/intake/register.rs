@@ -143,14 +143,8 @@ impl Intake<'_> {
     /// Which fencings stood in a register before: alerters that read them from here have to know that too.
     fn note_again(&mut self, entries: &Entries) -> Done {
         let Some(cluster) = &self.base.cluster else { return Ok(()) };
-        let mut new = Vec::new();
-        for key in entries.sound.keys().filter(|key| matches!(key, Key::Again(_))) {
-            let key = key.to_string();
-            if !self.journal.is_published(cluster.register(), &key)? {
-                new.push(key);
-            }
-        }
-        if new.is_empty() { Ok(()) } else { self.journal.note_published(cluster.register(), &new) }
+        let again = entries.sound.keys().filter(|key| matches!(key, Key::Again(_)));
+        self.journal.note_published(cluster.register(), &again.map(Key::to_string).collect::<Vec<_>>())
     }
 
     /// Returns that others saw. The cluster may have forgotten them: a connection is lost with the controller that held it.

@@ -18,7 +18,7 @@ use marks::id::MarkId;
 use marks::register::{Entries, Register};
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
-use pacemaker::register::Tools;
+use register::Access;
 
 use crate::config::{Site, host};
 use crate::routes::{Daemon, Place, catch_up, configure, route};
@@ -333,7 +333,7 @@ fn start_in_cluster(site: &Site) -> Daemon {
     let settings = site.settings();
     let open = || Journal::open(&settings.store.path, Role::Alerter).unwrap();
     let (mut journal, (store, _thread)) = (open(), Store::start(open()).unwrap());
-    let cluster = Cluster::start(Register::Attrd, Tools::default(), PathBuf::new()).unwrap();
+    let cluster = Cluster::start(Access::to(Register::Attrd, None), PathBuf::new()).unwrap();
     let shared = Shared::new(Base::new(settings, store, cluster));
     catch_up(&mut journal, &shared.base);
     start::serve_unserved(&mut journal, &shared.base, Timestamp::now()).unwrap();

@@ -1,5 +1,4 @@
-//! Pacemaker's interfaces: its configuration and state, its alerts and history of fencings, the register in it, and its
-//! tools.
+//! Pacemaker's interfaces: its configuration and state, its alerts and history of fencings, and its tools.
 
 /// Runs a part of this program that may hang in the kernel.
 pub mod aside;
@@ -13,7 +12,7 @@ pub mod corosync;
 pub mod evidence;
 /// Reads the CIB from the running cluster, in parts.
 pub mod read;
-/// The register: our entries in Pacemaker's replicated state.
-pub mod register;
+/// Pacemaker's tools, each run with the remaining time.
+pub mod tools;
 /// XML of Pacemaker and its tools.
 pub mod xml;

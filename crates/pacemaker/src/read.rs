@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use marks::host::HostName;
 
 use crate::cib::{Cib, News, Snapshot, Wanted, some};
-use crate::register::{RegisterError, Tools};
+use crate::tools::{ToolError, Tools};
 
 pub use whole::whole;
 
@@ -26,13 +26,13 @@ const ROUNDS: usize = 4;
 /// thousands of hosts there are many, and a daemon that hangs gives none.
 ///
 /// # Errors
-/// [`RegisterError`]: the CIB is not known as it is now.
+/// [`ToolError`]: the CIB is not known as it is now.
 pub fn refresh(
     snapshot: &mut Snapshot,
     tools: &Tools,
     each: Duration,
     deadline: Instant,
-) -> Result<Arc<Cib>, RegisterError> {
+) -> Result<Arc<Cib>, ToolError> {
     for _ in 0..ROUNDS {
         let status = tools.heads(&snapshot.asks_status(), deadline.min(Instant::now() + each))?;
         let wanted = snapshot.take_status(&status).map_err(|_| Tools::cib_unreadable())?;
@@ -58,8 +58,8 @@ pub fn refresh(
 /// What has changed since the last reading: one question.
 ///
 /// # Errors
-/// [`RegisterError`]
-pub fn news(snapshot: &Snapshot, tools: &Tools, deadline: Instant) -> Result<News, RegisterError> {
+/// [`ToolError`]
+pub fn news(snapshot: &Snapshot, tools: &Tools, deadline: Instant) -> Result<News, ToolError> {
     let status = tools.heads(&snapshot.asks_status(), deadline)?;
     snapshot.news(&status).map_err(|_| Tools::cib_unreadable())
 }
@@ -67,8 +67,8 @@ pub fn news(snapshot: &Snapshot, tools: &Tools, deadline: Instant) -> Result<New
 /// The configuration alone: hosts, devices, levels, and the permanent attributes of nodes.
 ///
 /// # Errors
-/// [`RegisterError`]
-pub fn configuration(tools: &Tools, deadline: Instant) -> Result<Cib, RegisterError> {
+/// [`ToolError`]
+pub fn configuration(tools: &Tools, deadline: Instant) -> Result<Cib, ToolError> {
     let each = deadline.saturating_duration_since(Instant::now());
     Ok(all(tools, &Cib::asks_configuration(), ELEMENTS, each, deadline)?.indexed())
 }
@@ -77,8 +77,8 @@ pub fn configuration(tools: &Tools, deadline: Instant) -> Result<Cib, RegisterEr
 /// connections.
 ///
 /// # Errors
-/// [`RegisterError`]
-pub fn host(tools: &Tools, host: &HostName, deadline: Instant) -> Result<Cib, RegisterError> {
+/// [`ToolError`]
+pub fn host(tools: &Tools, host: &HostName, deadline: Instant) -> Result<Cib, ToolError> {
     let path = Cib::asks_host(host).ok_or_else(Tools::cib_unreadable)?;
     let mut cib = Cib::default();
     cib.add_part(&tools.parts(&path, deadline)?).map_err(|_| Tools::cib_unreadable())?;
@@ -91,8 +91,8 @@ pub fn host(tools: &Tools, host: &HostName, deadline: Instant) -> Result<Cib, Re
 /// Where a resource of this agent runs, and which release wrote the CIB.
 ///
 /// # Errors
-/// [`RegisterError`]
-pub fn agent(tools: &Tools, agent: &str, deadline: Instant) -> Result<Cib, RegisterError> {
+/// [`ToolError`]
+pub fn agent(tools: &Tools, agent: &str, deadline: Instant) -> Result<Cib, ToolError> {
     let mut cib = Cib::default();
     cib.add_part(&tools.heads(Cib::STATES, deadline)?).map_err(|_| Tools::cib_unreadable())?;
     let path = Cib::asks_agent(agent).ok_or_else(Tools::cib_unreadable)?;
@@ -101,13 +101,7 @@ pub fn agent(tools: &Tools, agent: &str, deadline: Instant) -> Result<Cib, Regis
 }
 
 /// Everything that a path finds, some at a time.
-fn all(
-    tools: &Tools,
-    path: &str,
-    most: usize,
-    each: Duration,
-    deadline: Instant,
-) -> Result<Cib, RegisterError> {
+fn all(tools: &Tools, path: &str, most: usize, each: Duration, deadline: Instant) -> Result<Cib, ToolError> {
     let mut cib = Cib::default();
     let until = || deadline.min(Instant::now() + each);
     in_turns(tools, path, most, until, |answer| cib.add_part(answer).ok())?;
@@ -122,7 +116,7 @@ fn in_turns(
     most: usize,
     until: impl Fn() -> Instant,
     mut take: impl FnMut(&str) -> Option<usize>,
-) -> Result<(), RegisterError> {
+) -> Result<(), ToolError> {
     let mut from = 1;
     loop {
         let answer = tools.parts(&some(path, from, most), until())?;

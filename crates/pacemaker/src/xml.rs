@@ -122,7 +122,7 @@ const ENDS: XmlError = XmlError::Incomplete { what: "it was cut off" };
 ///
 /// # Errors
 /// [`XmlError`]; faults in other elements' attributes are ignored.
-pub(crate) fn elements(xml: &str, name: &str) -> Result<Vec<Element>, XmlError> {
+pub fn elements(xml: &str, name: &str) -> Result<Vec<Element>, XmlError> {
     let mut found = Vec::new();
     let any = each(xml, |tag, _| {
         if tag.name() == name {
@@ -184,7 +184,8 @@ impl Element {
         &self.attributes
     }
 
-    pub(crate) fn own(&self, attribute: &str) -> String {
+    /// The value of an attribute as a text of its own; empty where there is none.
+    pub fn own(&self, attribute: &str) -> String {
         self.get(attribute).to_owned()
     }
 

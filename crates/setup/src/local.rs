@@ -5,7 +5,7 @@ use std::path::Path;
 use marks::register::Register;
 use nix::unistd::User;
 use pacemaker::evidence::{Directory, OWNER};
-use pacemaker::register::Tools;
+use register::ETCDCTL;
 
 /// The alert agent's path in packages, then in an installation by hand.
 const ALERT_PATHS: [&str; 2] = ["/usr/share/pacemaker/alerts/alert_mark", "/usr/sbin/alert_mark"];
@@ -68,8 +68,7 @@ pub fn here(evidence: &Path, register: Register, key: Option<Key>) -> Here {
 
 /// Pacemaker's own tools come with Pacemaker.
 fn no_tool(register: Register) -> Option<String> {
-    let tool = Tools::default().etcdctl;
-    (register == Register::Etcd && !tool.is_file()).then(|| tool.display().to_string())
+    (register == Register::Etcd && !Path::new(ETCDCTL).is_file()).then(|| ETCDCTL.to_owned())
 }
 
 /// Why Pacemaker's user cannot write there.

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use marks::register::{Etcd, Register};
+use marks::register::Register;
+use register::Etcd;
 use toml::de::{DeTable, DeValue};
 
 use crate::etcd;

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use marks::register::{Etcd, Login};
+use register::{Etcd, Login};
 
 use crate::file::{absolute, read_private, read_trusted};
 use crate::plain::is_plain_name;

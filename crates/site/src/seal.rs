@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use marks::register::SealKeys;
+use register::SealKeys;
 
 use crate::file::read_private;
 

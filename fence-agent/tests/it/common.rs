@@ -13,7 +13,7 @@ use fence_agent::stdin;
 use journal::{Journal, Role};
 use marks::fencing::Fencing;
 use marks::time::Timestamp;
-use pacemaker::register::Tools;
+use pacemaker::tools::Tools;
 use tempfile::TempDir;
 
 use samples::left_out::{lacks, leave_out};
@@ -141,7 +141,6 @@ impl Store {
             cibadmin: at("cibadmin"),
             crm_node: at("crm_node"),
             stonith_admin: at("stonith_admin"),
-            ..Tools::default()
         };
         Paths {
             config: at("alerter.toml"),

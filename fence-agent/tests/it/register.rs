@@ -9,9 +9,9 @@ use fence_agent::call::Call;
 use fence_agent::paths::Paths;
 use fence_agent::{check, off};
 use marks::mark::Settlement;
-use marks::register::{Entry, Key, Register, SealKeys, Settled};
+use marks::register::{Entry, Key, Register, Settled};
 use marks::time::Timestamp;
-use pacemaker::register::Tools;
+use register::{Access, SealKeys};
 use rusqlite::Connection;
 
 use crate::common::{AGENT, Store, World, call_of, fencings, have_injection, have_namespaces, run};
@@ -99,8 +99,8 @@ impl Controller {
         fs::remove_dir(works.at("register")).unwrap();
         std::os::unix::fs::symlink(self.at("register"), works.at("register")).unwrap();
         let limit = Instant::now() + Duration::from_secs(20);
-        let tools = Tools { keys: self.keys(), ..works.paths.tools.clone() };
-        let read = pacemaker::register::read(Register::Attrd, &tools, limit).unwrap();
+        let (tools, keys) = (works.paths.tools.clone(), self.keys());
+        let read = Access { tools, keys, ..Access::to(Register::Attrd, None) }.read(limit).unwrap();
         assert!(read.apart.is_empty() && !read.is_partial, "{read:?}");
         let is_fencing = |key: &&Key| matches!(key, Key::Fencing(_));
         let sealed = if self.keys().is_empty() { 0 } else { read.sound.keys().filter(is_fencing).count() };

@@ -1,15 +1,17 @@
 //! A part that this program plays on a controller: the whole life of a register, in minutes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use marks::fencing::{Fencing, Incarnation};
 use marks::mark::{MarkRow, Settlement};
-use marks::register::pages::{self, MOVED, PAGE_MAX, Page, Pages, Part, Writer};
-use marks::register::{Acknowledgement, Entry, MarkEntry, Register, Returned, SETTLED_MAX, Settled};
+use marks::register::{
+    Acknowledgement, Entry, MarkEntry, Part, Register, Returned, SETTLED_MAX, Settled, Writer,
+};
 use marks::time::Timestamp;
-use pacemaker::register::{Tools, find, write_pages};
+use register::Access;
+use register::pages::{self, Line, MOVED, PAGE_MAX, Page, Pages};
 use serde_json::json;
 use site::{CONFIG_PATH, keys_beside};
 
@@ -20,11 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Both writers of one controller, at a time of their own that runs much faster.
 struct Life {
-    register: Register,
     now: Timestamp,
     agent: Writer,
     alerter: Writer,
-    tools: Tools,
+    access: Access,
     /// Fencings that nobody has notified yet.
     open: Vec<Fencing>,
     /// What is said of those that ended, oldest first.
@@ -57,15 +58,13 @@ pub(super) fn live(arguments: &[String]) -> anyhow::Result<u8> {
 
 impl Life {
     fn begin(register: Register) -> anyhow::Result<Self> {
-        let writer = |part| Writer { part, controller: "life".to_owned() };
         let (keys, _) = keys_beside(CONFIG_PATH.as_ref());
         ensure!(!keys.is_empty(), "this controller has no key");
         Ok(Self {
-            register,
             now: Timestamp::now(),
-            agent: writer(Part::Agent),
-            alerter: writer(Part::Alerter),
-            tools: Tools { keys, ..Tools::default() },
+            agent: Part::Agent.on("life"),
+            alerter: Part::Alerter.on("life"),
+            access: Access { keys, ..Access::to(register, None) },
             open: Vec::new(),
             ended: Vec::new(),
         })
@@ -114,29 +113,28 @@ impl Life {
         self.keep_up()
     }
 
-    fn wanted(&self, writer: &Writer) -> Vec<Entry> {
+    fn wanted(&self, writer: &Writer) -> Vec<Line> {
         match writer.part {
-            Part::Agent => self.open.iter().cloned().map(Entry::Fencing).collect(),
-            Part::Alerter => self.ended.iter().flatten().cloned().collect(),
+            Part::Agent => self.open.iter().map(|it| Entry::Fencing(it.clone()).line()).collect(),
+            Part::Alerter => self.ended.iter().flatten().map(Entry::line).collect(),
         }
     }
 
     fn keep_up(&mut self) -> anyhow::Result<()> {
         for writer in [self.alerter.clone(), self.agent.clone()] {
             let found = self.read()?;
-            let none = BTreeMap::new();
-            let own = found.get(&writer).unwrap_or(&none);
-            let writes = pages::plan(own, &self.wanted(&writer), self.now);
-            let until = Instant::now() + PATIENCE;
-            let head = pages::head(&found, &writer, Timestamp(0), self.now);
-            write_pages(self.register, &self.tools, &writer, &writes, (&head, until))?;
+            let (there, lost) = ((&found, Timestamp(0)), BTreeSet::new());
+            let writes = pages::own_writes(there, (&writer, &self.wanted(&writer)), (&lost, false), self.now);
+            if let Some(writes) = writes {
+                self.access.write_pages(&writes, Instant::now() + PATIENCE)?;
+            }
         }
         self.now = self.now + MOVED * 2;
         Ok(())
     }
 
     fn read(&self) -> anyhow::Result<Pages> {
-        let found = find(self.register, &self.tools, Instant::now() + PATIENCE)?;
+        let found = self.access.find(Instant::now() + PATIENCE)?;
         found.paged.map(|paged| paged.pages).context("it has no pages")
     }
 
@@ -146,12 +144,12 @@ impl Life {
         let found = self.read()?;
         let read = begun.elapsed();
         for writer in [&self.agent, &self.alerter] {
-            let own = found.get(writer).context("nothing of a writer stands there")?;
-            let lost = self.wanted(writer).into_iter().filter(|entry| {
-                !own.values()
-                    .any(|page| page.is_sealed && page.entries.sound.get(&entry.key()) == Some(entry))
-            });
-            ensure!(lost.count() == 0, "entries of {writer} are lost");
+            let own: BTreeSet<&Line> = pages::standing(&found, writer).collect();
+            ensure!(!own.is_empty(), "nothing of a writer stands there");
+            ensure!(
+                self.wanted(writer).iter().all(|line| own.contains(line)),
+                "entries of {writer} are lost"
+            );
         }
         let numbers = found.values().flat_map(BTreeMap::keys).copied().max().unwrap_or_default();
         let answer = |number: u16| -> usize {
@@ -165,7 +163,6 @@ impl Life {
     }
 
     fn text(&self, writer: &Writer, number: u16, page: &Page) -> String {
-        let entries: Vec<Entry> = page.entries.sound.values().cloned().collect();
-        pages::write(writer, number, &page.head, &entries, &self.tools.keys)
+        pages::write(writer, number, &page.head, &page.lines, &self.access.keys)
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use marks::register::{Apart, Entries, Key, Register, Unsealed, Why};
-use pacemaker::register::{Tools, find, find_in_cib};
+use register::Access;
 use site::{CONFIG_PATH, keys_beside, seal_keys};
 
 use super::{LIFETIME, Lab, disk};
@@ -22,8 +22,7 @@ const APART: &str = "apart";
 pub(super) fn print(arguments: &[String]) -> anyhow::Result<u8> {
     let register = arguments.first().and_then(|word| Register::parse(word)).context("no register")?;
     let (keys, _) = keys_beside(CONFIG_PATH.as_ref());
-    let tools = Tools { keys, ..Tools::default() };
-    let entries = find(register, &tools, Instant::now() + PATIENCE)?.entries;
+    let entries = Access { keys, ..Access::to(register, None) }.read(Instant::now() + PATIENCE)?;
     for (key, entry) in &entries.sound {
         let seal = match entries.unsealed.contains_key(key) {
             true => UNSEALED,
@@ -69,6 +68,6 @@ impl Lab {
     pub fn register_in(&self, controller: &str, cib: &str) -> anyhow::Result<Entries> {
         let etc = disk::node_directory(self.directory(), controller).join("etc");
         let (keys, _) = seal_keys(Path::new("/none"), &etc.join("corosync/authkey"));
-        Ok(find_in_cib(cib, &Tools { keys, ..Tools::default() })?.entries)
+        Ok(Access { keys, ..Access::to(Register::Cib, None) }.find_in_cib(cib)?.entries)
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use marks::id::FencingId;
 use marks::register::{Entries, Entry, Key, Register};
-use pacemaker::register::NAME;
+use register::NAME;
 use serde_json::Value;
 use tests::lab::cib::HOME;
 use tests::lab::{Ended, LIFETIME, wait};

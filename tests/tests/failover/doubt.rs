@@ -5,10 +5,10 @@ use std::time::Duration;
 use anyhow::Context;
 use marks::id::{MarkId, NoteId};
 use marks::mark::Settlement;
-use marks::register::pages::{self, HEAD, Head, Part, Writer};
-use marks::register::{About, Acknowledgement, Decision, Entry, Register, Scope, SealKeys, Settled};
+use marks::register::{About, Acknowledgement, Decision, Entry, Part, Register, Scope, Settled, Writer};
 use marks::time::Timestamp;
-use pacemaker::register::{NAME, PAGES};
+use register::pages::{self, HEAD, Head, Line};
+use register::{NAME, PAGES, SealKeys};
 use tests::audit::Excused;
 use tests::lab::{Event, Fault, wait};
 
@@ -94,9 +94,9 @@ pub(crate) fn forgeries(cluster: &mut Cluster, register: Register) -> anyhow::Re
     for (controller, keys) in
         [(&other, SealKeys::default()), (&other, SealKeys::derive([&b"the key of another cluster"[..]]))]
     {
-        let writer = alerter_on(controller);
+        let (writer, lines) = (alerter_on(controller), forged.iter().map(Entry::line).collect::<Vec<Line>>());
         let head = Head { at: Timestamp::now(), ..Head::default() };
-        write_page(cluster, register, &writer, &pages::write(&writer, HEAD, &head, &forged, &keys))?;
+        write_page(cluster, register, &writer, &pages::write(&writer, HEAD, &head, &lines, &keys))?;
     }
     write_page(cluster, register, &alerter_on(&active), &old)?;
     cluster.quiet(&before, QUIET)?;
@@ -117,7 +117,7 @@ pub(crate) fn forgeries(cluster: &mut Cluster, register: Register) -> anyhow::Re
 }
 
 fn alerter_on(controller: &str) -> Writer {
-    Writer { part: Part::Alerter, controller: controller.to_owned() }
+    Part::Alerter.on(controller)
 }
 
 /// Entries that would end the mark, and hold everything.

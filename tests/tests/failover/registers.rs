@@ -2,9 +2,9 @@
 
 use anyhow::{Context as _, ensure};
 use marks::id::MarkId;
-use marks::register::pages::HEAD;
 use marks::register::{Key, Register};
-use pacemaker::register::PAGES;
+use register::PAGES;
+use register::pages::HEAD;
 use tests::audit::Excused;
 use tests::lab::wait;
 

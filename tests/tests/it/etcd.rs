@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use marks::fencing::Fencing;
 use marks::id::MarkId;
-use marks::register::{Acknowledgement, Entries, Entry, Key, Login, Register};
+use marks::register::{Acknowledgement, Entry, Key};
 use marks::time::Timestamp;
 use nix::sys::signal::Signal::{SIGCONT, SIGSTOP, SIGTERM};
-use pacemaker::register::{self, RegisterError, Tools};
+use register::{Access, Login};
 use tests::apart::Apart;
 use tests::etcd::{Members, PROGRAMS};
 use tests::faults::{OVERLAY, pacemakers_tools};
@@ -66,16 +66,8 @@ fn acknowledged(mark: MarkId, by: &str) -> Entry {
     Entry::Acknowledged(Acknowledgement { mark, route, at, by: by.to_owned() })
 }
 
-fn publish(tools: &Tools, entry: &Entry) -> Result<(), RegisterError> {
-    register::publish(Register::Etcd, tools, std::slice::from_ref(entry), soon())
-}
-
-fn read(tools: &Tools) -> Result<Entries, RegisterError> {
-    register::read(Register::Etcd, tools, soon())
-}
-
-fn stands(tools: &Tools) -> Vec<Entry> {
-    let entries = read(tools).unwrap();
+fn stands(access: &Access) -> Vec<Entry> {
+    let entries = access.read(soon()).unwrap();
     assert!(entries.apart.is_empty(), "{:?}", entries.apart);
     entries.sound.into_values().collect()
 }
@@ -83,24 +75,24 @@ fn stands(tools: &Tools) -> Vec<Entry> {
 /// The broken variants replace what stands there, or do not check what it is.
 fn the_first_word_stands() {
     let (_alone, etcd) = members(&[]);
-    let tools = etcd.tools(CLUSTER, "client", None);
-    assert!(stands(&tools).is_empty());
+    let access = etcd.access(CLUSTER, "client", None);
+    assert!(stands(&access).is_empty());
     let first = fencing("compute1");
     let other = Fencing { seen_by: "ctl2".to_owned(), ..first.clone() };
     let [first, other] = [first, other].map(Entry::Fencing);
     for _ in 0..2 {
-        publish(&tools, &first).unwrap();
+        access.publish(&first, soon()).unwrap();
     }
-    assert_eq!(publish(&tools, &other).unwrap_err().kind(), "other-value");
+    assert_eq!(access.publish(&other, soon()).unwrap_err().kind(), "other-value");
     let Entry::Fencing(fencing) = &first else { panic!("no fencing") };
     let [one, two] = ["ctl1", "ctl2"].map(|by| acknowledged(fencing.id.into(), by));
     // Two writers at once: whichever was first.
     thread::scope(|scope| {
         for entry in [&one, &two] {
-            scope.spawn(|| publish(&tools, entry).unwrap());
+            scope.spawn(|| access.publish(entry, soon()).unwrap());
         }
     });
-    let found = stands(&tools);
+    let found = stands(&access);
     assert_eq!(found.len(), 2);
     assert!(found.contains(&first) && (found.contains(&one) || found.contains(&two)), "{found:?}");
 }
@@ -108,20 +100,20 @@ fn the_first_word_stands() {
 /// As few as etcd takes: 128 operations each. Where one of many stands there already, the others are written all the same.
 fn many_are_few_transactions() {
     let (_alone, etcd) = members(&[]);
-    let tools = etcd.tools(CLUSTER, "client", None);
+    let access = etcd.access(CLUSTER, "client", None);
     let all: Vec<Entry> = (0..300).map(|number| Entry::Fencing(fencing(&format!("c{number}")))).collect();
     let before = etcd.revision().unwrap();
-    let published = register::publish_all(Register::Etcd, &tools, &all, soon());
+    let published = access.publish_all(&all, soon());
     assert_eq!((published.standing.len(), published.failed.len()), (300, 0), "{published:?}");
     assert_eq!(etcd.revision().unwrap() - before, 3);
     let more: Vec<Entry> = (300..310).map(|number| Entry::Fencing(fencing(&format!("c{number}")))).collect();
     let both: Vec<Entry> = all.iter().chain(&more).cloned().collect();
-    let published = register::publish_all(Register::Etcd, &tools, &both, soon());
+    let published = access.publish_all(&both, soon());
     assert_eq!((published.standing.len(), published.failed.len()), (310, 0), "{published:?}");
     assert_eq!(etcd.revision().unwrap() - before, 4, "nothing is written twice");
     let keys: Vec<Key> = all.iter().map(Entry::key).collect();
-    register::clear(Register::Etcd, &tools, &keys, soon()).unwrap();
-    assert_eq!(stands(&tools).len(), 10);
+    access.clear(&keys, soon()).unwrap();
+    assert_eq!(stands(&access).len(), 10);
     assert_eq!(etcd.revision().unwrap() - before, 7);
 }
 
@@ -130,31 +122,31 @@ fn what_another_cluster_wrote_is_not_seen() {
     let (_alone, etcd) = members(&[]);
     let prefixes = ["/nova-host-alerter/a", "/nova-host-alerter/ab", "/nova-host-alerter/a/b"];
     let written: Vec<Entry> = prefixes.iter().map(|_| Entry::Fencing(fencing("compute1"))).collect();
-    let tools = prefixes.map(|prefix| etcd.tools(prefix, "client", None));
-    for (tools, entry) in tools.iter().zip(&written) {
-        publish(tools, entry).unwrap();
+    let access = prefixes.map(|prefix| etcd.access(prefix, "client", None));
+    for (access, entry) in access.iter().zip(&written) {
+        access.publish(entry, soon()).unwrap();
     }
-    for (tools, entry) in tools.iter().zip(&written) {
-        assert_eq!(stands(tools), std::slice::from_ref(entry));
+    for (access, entry) in access.iter().zip(&written) {
+        assert_eq!(stands(access), std::slice::from_ref(entry));
     }
-    assert!(stands(&etcd.tools("/nova-host-alerter/c", "client", None)).is_empty());
+    assert!(stands(&etcd.access("/nova-host-alerter/c", "client", None)).is_empty());
     // A stranger's entry below our prefix is reported, and hides nothing.
     etcd.administered(&["put", "/nova-host-alerter/a/x", "y"]).unwrap();
-    let found = read(&tools[0]).unwrap();
+    let found = access[0].read(soon()).unwrap();
     assert_eq!((found.sound.len(), found.apart.len()), (1, 1), "{found:?}");
 }
 
 /// The broken variant waits for an answer that never comes: what was asked of the leader that hangs.
 fn a_leader_that_hangs_is_replaced() {
     let (_alone, etcd) = members(&[]);
-    let tools = etcd.tools(CLUSTER, "client", None);
+    let access = etcd.access(CLUSTER, "client", None);
     let leader = etcd.leader().unwrap();
     etcd.signal(leader, SIGSTOP).unwrap();
     let entry = Entry::Fencing(fencing("compute1"));
-    publish(&tools, &entry).unwrap();
-    assert_eq!(stands(&tools), std::slice::from_ref(&entry));
+    access.publish(&entry, soon()).unwrap();
+    assert_eq!(stands(&access), std::slice::from_ref(&entry));
     etcd.signal(leader, SIGCONT).unwrap();
-    assert_eq!(stands(&tools), [entry]);
+    assert_eq!(stands(&access), [entry]);
 }
 
 /// A site whose programs find their configuration in its usual place, and Pacemaker's tools as of a cluster that is well.
@@ -187,26 +179,26 @@ fn marked(site: &Site, host: &str) -> String {
     said
 }
 
-fn hosts(tools: &Tools) -> Vec<String> {
+fn hosts(access: &Access) -> Vec<String> {
     let of = |entry: Entry| Some(entry.fencing()?.node.to_string());
-    stands(tools).into_iter().filter_map(of).collect()
+    stands(access).into_iter().filter_map(of).collect()
 }
 
 const MIB: usize = 1 << 20;
 
 fn a_full_etcd_is_said_plainly_and_keeps_no_host_from_being_marked() {
     let (_alone, etcd) = members(&["--quota-backend-bytes=2097152"]);
-    let (tools, site) = (etcd.tools(CLUSTER, "client", None), site(&etcd, ""));
+    let (access, site) = (etcd.access(CLUSTER, "client", None), site(&etcd, ""));
     marked(&site, "compute1");
     let much = "x".repeat(100_000);
     let fills = (0..4 * MIB / much.len())
         .any(|number| !etcd.etcdctl(&["put", &format!("/other/{number}"), &much]).unwrap().status.success());
     assert!(fills, "it takes whatever comes");
-    let full = publish(&tools, &Entry::Fencing(fencing("compute9"))).unwrap_err();
+    let full = access.publish(&Entry::Fencing(fencing("compute9")), soon()).unwrap_err();
     assert_eq!(full.kind(), "etcd-full");
     let said = marked(&site, "compute2");
     assert!(said.contains("its database is full (NOSPACE)"), "{said}");
-    assert_eq!(hosts(&tools), ["compute1"], "it is read all the same");
+    assert_eq!(hosts(&access), ["compute1"], "it is read all the same");
     let monitor = fence_mark(&site, &["--action=monitor", "--verbose"]);
     assert!(String::from_utf8(monitor.stderr).unwrap().contains("NOSPACE"));
     // As the message says.
@@ -215,18 +207,18 @@ fn a_full_etcd_is_said_plainly_and_keeps_no_host_from_being_marked() {
     etcd.administered(&["defrag"]).unwrap();
     etcd.administered(&["alarm", "disarm"]).unwrap();
     assert!(fence_mark(&site, &["--action=monitor"]).status.success());
-    assert_eq!(hosts(&tools), ["compute1", "compute2"]);
+    assert_eq!(hosts(&access), ["compute1", "compute2"]);
 }
 
 fn a_certificate_that_has_expired_is_said() {
     let (_alone, etcd) = members(&[]);
     let limit = Instant::now() + Duration::from_secs(10);
-    let tools = etcd.tools(CLUSTER, "expired", None);
-    let refused = register::read(Register::Etcd, &tools, limit).unwrap_err();
+    let access = etcd.access(CLUSTER, "expired", None);
+    let refused = access.read(limit).unwrap_err();
     // With TLS 1.3 the tool of 3.4 does not hear why it is left.
     assert!(matches!(refused.kind(), "etcd-certificate" | "etcd-unreachable"), "{refused}");
     assert!(refused.to_string().contains("certificate"), "{refused}");
-    assert!(stands(&etcd.tools(CLUSTER, "client", None)).is_empty());
+    assert!(stands(&etcd.access(CLUSTER, "client", None)).is_empty());
 }
 
 const PASSWORD: &str = "s3kr1t:with:colons";
@@ -253,16 +245,16 @@ fn with_users(etcd: &Members) {
 fn a_wrong_password_is_said_and_never_shown() {
     let (_alone, etcd) = members(&[]);
     with_users(&etcd);
-    let tools = etcd.tools(CLUSTER, "client", login(PASSWORD));
-    publish(&tools, &Entry::Fencing(fencing("compute1"))).unwrap();
-    assert_eq!(hosts(&tools), ["compute1"]);
-    let wrong = etcd.tools(CLUSTER, "client", login("t0-s3kr1t"));
-    let refused = read(&wrong).unwrap_err();
+    let access = etcd.access(CLUSTER, "client", login(PASSWORD));
+    access.publish(&Entry::Fencing(fencing("compute1")), soon()).unwrap();
+    assert_eq!(hosts(&access), ["compute1"]);
+    let wrong = etcd.access(CLUSTER, "client", login("t0-s3kr1t"));
+    let refused = wrong.read(soon()).unwrap_err();
     assert_eq!(refused.kind(), "etcd-login");
     assert!(!format!("{refused} {refused:?} {wrong:?}").contains("s3kr1t"));
     // Its rights end at its prefix.
-    let elsewhere = etcd.tools("/nova-host-alerter/west", "client", login(PASSWORD));
-    assert_eq!(read(&elsewhere).unwrap_err().kind(), "etcd-forbidden");
+    let elsewhere = etcd.access("/nova-host-alerter/west", "client", login(PASSWORD));
+    assert_eq!(elsewhere.read(soon()).unwrap_err().kind(), "etcd-forbidden");
 }
 
 /// etcdctl has a wrong password checked by each member, which takes seconds on a busy machine. The broken variant gives each
@@ -270,24 +262,24 @@ fn a_wrong_password_is_said_and_never_shown() {
 fn an_answer_that_takes_longer_than_an_attempt_is_waited_for() {
     let (_alone, etcd) = members(&[]);
     let slow = etcd.path("slow-etcdctl");
-    let mut tools = etcd.tools(CLUSTER, "client", None);
-    fs::write(&slow, format!("#!/bin/sh\nsleep 4\nexec {} \"$@\"\n", tools.etcdctl.display())).unwrap();
+    let mut access = etcd.access(CLUSTER, "client", None);
+    fs::write(&slow, format!("#!/bin/sh\nsleep 4\nexec {} \"$@\"\n", access.etcdctl.display())).unwrap();
     fs::set_permissions(&slow, Permissions::from_mode(0o700)).unwrap();
-    tools.etcdctl = slow;
-    assert!(stands(&tools).is_empty());
+    access.etcdctl = slow;
+    assert!(stands(&access).is_empty());
 }
 
 /// Fencing waits for it no longer than for any register, and what it lacks is written once it is back.
 fn an_etcd_that_hangs_keeps_no_host_from_being_marked() {
     let (_alone, etcd) = members(&[]);
-    let (tools, site) = (etcd.tools(CLUSTER, "client", None), site(&etcd, ""));
+    let (access, site) = (etcd.access(CLUSTER, "client", None), site(&etcd, ""));
     etcd.signal_all(SIGSTOP).unwrap();
     let said = marked(&site, "compute1");
     assert!(said.contains("register etcd lacks fencings of this controller: etcd: "), "{said}");
     etcd.signal_all(SIGCONT).unwrap();
-    assert!(hosts(&tools).is_empty());
+    assert!(hosts(&access).is_empty());
     assert!(fence_mark(&site, &["--action=monitor"]).status.success());
-    assert_eq!(hosts(&tools), ["compute1"]);
+    assert_eq!(hosts(&access), ["compute1"]);
 }
 
 /// Waits for something that comes.
@@ -308,12 +300,12 @@ fn until_within<T>(limit: Duration, what: &str, mut find: impl FnMut() -> Option
 
 fn a_daemon_sees_what_another_controller_wrote() {
     let (_alone, etcd) = members(&[]);
-    let tools = etcd.tools(CLUSTER, "client", None);
+    let access = etcd.access(CLUSTER, "client", None);
     let receiver = Receiver::on_loopback().unwrap();
     let mut site = site(&etcd, &route(&receiver));
     site.start().unwrap();
     until("the register was not read", || site.said(&["status"]).is_ok().then_some(()));
-    publish(&tools, &Entry::Fencing(fencing("compute1"))).unwrap();
+    access.publish(&Entry::Fencing(fencing("compute1")), soon()).unwrap();
     // Until then it may fail: the daemon is degraded.
     let has_both = |said: String| said.contains("etcd: 2 entries").then_some(());
     until("the daemon does not see the entry", || site.said(&["status"]).ok().and_then(has_both));
@@ -345,8 +337,8 @@ fn a_lost_etcd_holds_no_mark_of_our_own() {
     assert!(String::from_utf8_lossy(&received[0].body).contains("compute1"));
     // Back again, it gets all of it, and nothing is reported twice.
     etcd.signal_all(SIGCONT).unwrap();
-    let tools = etcd.tools(CLUSTER, "client", None);
+    let access = etcd.access(CLUSTER, "client", None);
     let acknowledged = |entry: &Entry| matches!(entry, Entry::Acknowledged(_));
-    until("the acknowledgement does not stand", || stands(&tools).iter().any(acknowledged).then_some(()));
+    until("the acknowledgement does not stand", || stands(&access).iter().any(acknowledged).then_some(()));
     assert_eq!(receiver.received().len(), 1);
 }

@@ -23,11 +23,12 @@ pub(crate) fn group() -> Group {
 }
 
 /// The crates with a plan, and where each is.
-const CRATES: [(&str, &str); 5] = [
+const CRATES: [(&str, &str); 6] = [
     ("alerter", "alerter/src"),
     ("drivers", "crates/drivers/src"),
     ("journal", "crates/journal/src"),
     ("pacemaker", "crates/pacemaker/src"),
+    ("register", "crates/register/src"),
     ("marks", "crates/marks/src"),
 ];
 

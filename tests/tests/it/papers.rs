@@ -60,17 +60,18 @@ fn own_parts(manifest: &str) -> BTreeSet<&str> {
 
 /// Which crate may depend on which. Pure rules depend on none; the agent is built without the alerter, and the alerter without the agent.
 /// The simulator knows no alerter but by its own trait.
-const PARTS: [(&str, &[&str]); 10] = [
+const PARTS: [(&str, &[&str]); 11] = [
     ("crates/marks", &[]),
-    ("crates/site", &["marks"]),
+    ("crates/site", &["marks", "register"]),
     ("crates/drivers", &["marks", "site"]),
     ("crates/journal", &["marks"]),
     ("crates/pacemaker", &["marks"]),
-    ("crates/setup", &["marks", "pacemaker"]),
-    ("fence-agent", &["journal", "marks", "pacemaker", "site"]),
+    ("crates/register", &["marks", "pacemaker"]),
+    ("crates/setup", &["marks", "pacemaker", "register"]),
+    ("fence-agent", &["journal", "marks", "pacemaker", "register", "site"]),
     ("compute-health", &[]),
     ("tests/simulator", &["marks"]),
-    ("alerter", &["drivers", "journal", "marks", "pacemaker", "setup", "site"]),
+    ("alerter", &["drivers", "journal", "marks", "pacemaker", "register", "setup", "site"]),
 ];
 
 /// S1-11: the rules that agent and alerter share are in crates of their own.

@@ -1,28 +1,57 @@
 use marks::id::NoteId;
-use marks::register::pages::HEAD;
-use marks::register::{SETTLED_MAX, Trust, Watermark, plain_until};
+use std::collections::BTreeMap;
+
+use marks::register::{SETTLED_MAX, Watermark};
+use register::pages::{HEAD, Head, Page};
+use register::{plain_until, united};
 
 use super::*;
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
-fn cib(members: &[&str]) -> Cib {
-    let node = |name: &str| format!(r#"<node id="{name}" uname="{name}"/>"#);
-    let state = |name: &str| {
-        let is_in = members.contains(&name);
+/// Of these cluster nodes, those are members.
+fn cib_of(all: &[&str], members: &[&str]) -> Cib {
+    let node = |name: &&str| format!(r#"<node id="{name}" uname="{name}"/>"#);
+    let state = |name: &&str| {
+        let is_in = members.contains(name);
         format!(r#"<node_state id="{name}" uname="{name}" in_ccm="{is_in}" crmd="online"/>"#)
     };
-    let all = ["ctl1", "ctl2", "ctl3"];
-    let xml = format!(
-        "<cib><configuration><nodes>{}</nodes></configuration><status>{}</status></cib>",
-        all.map(node).concat(),
-        all.map(state).concat()
-    );
+    let (nodes, states): (String, String) = (all.iter().map(node).collect(), all.iter().map(state).collect());
+    let xml =
+        format!("<cib><configuration><nodes>{nodes}</nodes></configuration><status>{states}</status></cib>");
     Cib::parse(&xml).unwrap()
+}
+
+fn cib(members: &[&str]) -> Cib {
+    cib_of(&["ctl1", "ctl2", "ctl3"], members)
 }
 
 fn entry(by: &str) -> Entry {
     Entry::Watermark(Watermark { id: NoteId::generate(), at: NOW, by: by.into() })
+}
+
+fn alerter(controller: &str) -> Writer {
+    Part::Alerter.on(controller)
+}
+
+fn lines(all: &[Entry]) -> Vec<Line> {
+    all.iter().map(Entry::line).collect()
+}
+
+fn is_understood((key, value): &Line) -> bool {
+    Entry::read(key, value).is_ok()
+}
+
+/// As the poller does it.
+fn own_writes(
+    there: (&Pages, Timestamp),
+    (writer, wanted): (&Writer, &[Entry]),
+    (heads, all): (&Heads, bool),
+    now: Timestamp,
+) -> Option<PageWrites> {
+    let wanted = lines(wanted);
+    let lost = lost(heads, there.0, writer, &wanted);
+    pages::own_writes(there, (writer, &wanted), (&lost, all), now)
 }
 
 /// What stands there once this alerter has written that.
@@ -30,7 +59,7 @@ fn after(mut paged: Paged, wanted: &[Entry]) -> Paged {
     let until = plain_until(&paged.pages, &paged.plain, true, NOW);
     let there = (&paged.pages, until);
     if let Some(writes) = own_writes(there, (&alerter("ctl1"), wanted), (&Heads::default(), false), NOW) {
-        written(&mut paged.pages, &writes);
+        writes.note(&mut paged.pages);
     }
     paged
 }
@@ -39,33 +68,34 @@ fn after(mut paged: Paged, wanted: &[Entry]) -> Paged {
 fn own_pages_come_to_what_is_wanted_and_are_written_again_for_those_who_join() {
     let wanted = [entry("ctl1"), entry("ctl1")];
     let paged = after(Paged::default(), &wanted);
-    assert_eq!(standing(&paged.pages, &alerter("ctl1")), wanted.iter().map(Entry::key).collect());
+    let wanted_lines = lines(&wanted);
+    assert_eq!(
+        pages::keys_on(&paged.pages, &alerter("ctl1")),
+        wanted_lines.iter().map(|(key, _)| key.as_str()).collect()
+    );
     let there = (&paged.pages, Timestamp(0));
     let writes = |all| own_writes(there, (&alerter("ctl1"), &wanted), (&Heads::default(), all), NOW);
     assert_eq!(writes(false), None);
     let again = writes(true).unwrap();
-    assert_eq!(again.writes.iter().map(|write| write.number).collect::<Vec<_>>(), [HEAD]);
+    assert_eq!(again.writes.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [HEAD]);
     assert!(again.head.at > paged.pages[&alerter("ctl1")][&HEAD].head.at, "attrd passes over the same");
-    assert!(standing(&paged.pages, &alerter("ctl2")).is_empty());
+    assert!(pages::keys_on(&paged.pages, &alerter("ctl2")).is_empty());
 }
 
 /// The broken variants empty the pages of another alerter while they alone say something, or of the agent of a controller that is there.
 #[test]
 fn what_is_taken_over_is_emptied_and_what_stood_alone_goes() {
     let (shared, alone) = (entry("ctl2"), entry("ctl2"));
-    let says = |writer: Writer, all: &[&Entry]| {
-        let entries = all.iter().map(|it| (*it).clone()).collect();
-        PageWrites {
-            writer,
-            writes: vec![Write { number: HEAD, last: HEAD, entries }],
-            head: Head { at: NOW, ..Head::default() },
-        }
+    let says = |writer: Writer, all: &[&Entry]| PageWrites {
+        writer,
+        writes: vec![(HEAD, all.iter().map(|it| it.line()).collect())],
+        head: Head { at: NOW, ..Head::default() },
     };
-    let agent = Writer { part: Part::Agent, controller: "ctl3.my.cloud.com".into() };
+    let agent = Part::Agent.on("ctl3.my.cloud.com");
     let mut paged = after(Paged::default(), std::slice::from_ref(&shared));
-    written(&mut paged.pages, &says(alerter("ctl2"), &[&shared]));
-    written(&mut paged.pages, &says(agent.clone(), &[&shared]));
-    written(&mut paged.pages, &says(alerter("ctl4"), &[&shared, &alone]));
+    says(alerter("ctl2"), &[&shared]).note(&mut paged.pages);
+    says(agent.clone(), &[&shared]).note(&mut paged.pages);
+    says(alerter("ctl4"), &[&shared, &alone]).note(&mut paged.pages);
     let emptied = |members: &[&str], after: Duration, is_partial: bool| -> Vec<Writer> {
         let entries = Entries { is_partial, ..Entries::default() };
         let all = superseded(&paged, &alerter("ctl1"), (&entries, &cib(members)), NOW + after);
@@ -76,7 +106,7 @@ fn what_is_taken_over_is_emptied_and_what_stood_alone_goes() {
     assert_eq!(emptied(two, QUIET, false), [alerter("ctl2")], "it may just be joining");
     assert_eq!(emptied(two, hours, false), [agent, alerter("ctl2")]);
     assert_eq!(emptied(two, hours, true), [], "what is lacking here may stand there alone");
-    paged.plain.sound = [shared.clone(), alone].map(|it| (it.key(), it)).into();
+    paged.plain = lines(&[shared.clone(), alone]);
     assert_eq!(left_over(&paged, &alerter("ctl1"), NOW), [shared.key()]);
 }
 
@@ -130,28 +160,15 @@ fn what_is_wrong_with_the_register_is_said() {
     assert_eq!(unread.faults, []);
 }
 
-/// No upgrade is under way.
-const OVER: Trust = Trust { is_keyless: false, plain_until: Timestamp(0) };
+/// There is a key, and no upgrade is under way.
+const OVER: (bool, Timestamp) = (false, Timestamp(0));
 const CONTROLLERS: [&str; 10] = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9"];
-
-fn cib_of(online: &[&str]) -> Cib {
-    let node = |name: &&str| format!(r#"<node id="{name}" uname="{name}"/>"#);
-    let state =
-        |name: &&str| format!(r#"<node_state id="{name}" uname="{name}" in_ccm="true" crmd="online"/>"#);
-    let xml = format!(
-        "<cib><configuration><nodes>{}</nodes></configuration><status>{}</status></cib>",
-        CONTROLLERS.iter().map(node).collect::<String>(),
-        online.iter().map(state).collect::<String>()
-    );
-    Cib::parse(&xml).unwrap()
-}
 
 /// What one message of attrd would take to answer for the number that says most.
 fn longest(pages: &Pages) -> usize {
     let text = |(writer, own): (&Writer, &BTreeMap<u16, Page>), number: u16| {
         own.get(&number).map_or(0, |page| {
-            let all: Vec<Entry> = page.entries.sound.values().cloned().collect();
-            pages::write(writer, number, &page.head, &all, &SealKeys::derive([&b"secret"[..]])).len()
+            pages::write(writer, number, &page.head, &page.lines, &SealKeys::derive([&b"secret"[..]])).len()
         })
     };
     (HEAD..20).map(|number| pages.iter().map(|own| text(own, number)).sum()).max().unwrap_or_default()
@@ -186,8 +203,7 @@ fn ten_controllers_come_and_go() {
         let (mut open, mut ended): (Vec<Entry>, Vec<Entry>) = (Vec::new(), Vec::new());
         for round in 0..30 {
             let online: Vec<&str> = (0..3).map(|number| CONTROLLERS[(round + number) % 10]).collect();
-            let (active, agent) =
-                (alerter(online[0]), Writer { part: Part::Agent, controller: online[1].into() });
+            let (active, agent) = (alerter(online[0]), Part::Agent.on(online[1]));
             let fencings: Vec<_> = (0..40).map(|_| samples::fencing("compute1", now)).collect();
             let new: Vec<Entry> = fencings.iter().cloned().map(Entry::Fencing).collect();
             write_all(&mut paged.pages, &agent, &new, now);
@@ -196,11 +212,11 @@ fn ten_controllers_come_and_go() {
                 now = now + pages::MOVED * 2;
                 let wanted = [&open[..], &ended].concat();
                 write_all(&mut paged.pages, &active, &wanted, now);
-                let entries = marks::register::united(&paged.pages, &paged.plain, OVER, now);
+                let entries = united(&paged.pages, &paged.plain, OVER, now);
                 assert!(open.iter().all(|entry| entries.sound.get(&entry.key()) == Some(entry)));
                 assert!(!entries.is_partial);
-                let done = superseded(&paged, &active, (&entries, &cib_of(&online)), now);
-                done.iter().filter(|_| takes_over).for_each(|done| written(&mut paged.pages, done));
+                let done = superseded(&paged, &active, (&entries, &cib_of(&CONTROLLERS, &online)), now);
+                done.iter().filter(|_| takes_over).for_each(|done| done.note(&mut paged.pages));
             }
             // All but a few were acknowledged.
             let acknowledged = open.split_off(open.len().min(round / 3));
@@ -221,7 +237,7 @@ fn ten_controllers_come_and_go() {
 fn write_all(pages: &mut Pages, writer: &Writer, wanted: &[Entry], now: Timestamp) {
     let there = (&*pages, Timestamp(0));
     if let Some(writes) = own_writes(there, (writer, wanted), (&Heads::default(), false), now) {
-        written(pages, &writes);
+        writes.note(pages);
     }
 }
 
@@ -230,7 +246,7 @@ fn write_all(pages: &mut Pages, writer: &Writer, wanted: &[Entry], now: Timestam
 /// variants name it for seven days, or hide that something is lacking: what is not wanted here, or what stood on a page that was not there.
 #[test]
 fn an_old_configuration_behind_a_write_leaves_no_gap() {
-    let (agent, own) = (Writer { part: Part::Agent, controller: "ctl2".into() }, alerter("ctl1"));
+    let (agent, own) = (Part::Agent.on("ctl2"), alerter("ctl1"));
     let (known, new, fencing) = (entry("ctl2"), entry("ctl2"), samples::fencing("compute1", NOW));
     // The agent writes a fencing again that a loaded configuration lacks.
     let (again, story) = (Entry::Again(fencing.clone()), settled(&fencing, NOW, "ctl1"));
@@ -255,19 +271,19 @@ fn an_old_configuration_behind_a_write_leaves_no_gap() {
         for second in 2..5 {
             let (now, there) = (NOW + Duration::from_secs(second), (&pages, Timestamp(0)));
             if notes {
-                heads.note(&pages, &own);
+                heads.note(&pages, &own, is_understood);
                 // The old configuration was there for a moment before.
-                heads.note(&old, &own);
+                heads.note(&old, &own, is_understood);
             }
             if let Some(writes) = own_writes(there, (&own, &wanted), (&heads, false), now) {
-                written(&mut restored, &writes);
+                writes.note(&mut restored);
             }
             pages = restored.clone();
         }
         let now = NOW + Duration::from_secs(9);
-        let read = marks::register::united(&pages, &Entries::default(), OVER, now);
+        let read = united(&pages, &[], OVER, now);
         assert_eq!(read.is_partial, is_partial, "{notes} {new:?} {is_whole}");
-        heads.note(&pages, &own);
+        heads.note(&pages, &own, is_understood);
         let there = (&pages, Timestamp(0));
         assert_eq!(own_writes(there, (&own, &wanted), (&heads, false), now), None, "it is written once");
     }

@@ -21,7 +21,7 @@ use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::register::{Entry, Register};
 use marks::time::{Boot, Timestamp};
-use pacemaker::register::Tools;
+use register::Access;
 use serde_json::Value;
 
 use super::{Homes, Notified, ROUTES, Site};
@@ -192,11 +192,8 @@ impl Alerter {
             }
         }
         let standing = wanted.iter().map(Entry::key).filter(|key| site.register.contains_key(key));
-        let new = |key: &String| !self.journal.is_published(Register::Attrd, key).unwrap();
-        let new: Vec<String> = standing.map(|key| key.to_string()).filter(new).collect();
-        if !new.is_empty() {
-            self.journal.note_published(Register::Attrd, &new).unwrap();
-        }
+        let standing: Vec<String> = standing.map(|key| key.to_string()).collect();
+        self.journal.note_published(Register::Attrd, &standing).unwrap();
     }
 
     /// Removes from the register what has had its time.
@@ -337,7 +334,7 @@ pub(crate) fn begin(
     let open = || Journal::open(&homes.journal(controller), Role::Alerter).unwrap();
     let (store, _thread) = Store::start(open()).unwrap();
     let settings = config::load_with(&homes.settings(controller), kinds).unwrap();
-    let cluster = Cluster::start(settings.store.register, Tools::default(), settings.file.clone()).unwrap();
+    let cluster = Cluster::start(Access::to(settings.store.register, None), settings.file.clone()).unwrap();
     let mut base = Base::new(settings, store, cluster);
     base.controller = controller.to_owned();
     let shared = Arc::new(Shared::new(base));

@@ -51,17 +51,26 @@ impl Agent {
         self.sqlite(self.connection.query_row(sql, params![key, register.as_str()], |row| row.get(0)))
     }
 
-    /// Stores that entries are in that register, because they were read back from it.
+    /// Stores that entries are in that register, because they were read back from it; nothing is written where that is known.
     ///
     /// # Errors
     /// As any write. Nothing is lost then: they are published again.
     pub fn note_published(&mut self, register: Register, keys: &[String]) -> Done {
+        let mut new = Vec::new();
+        for key in keys {
+            if !self.is_published(register, key)? {
+                new.push(key);
+            }
+        }
+        if new.is_empty() {
+            return Ok(());
+        }
         self.write(|transaction| {
             let mut note = transaction.prepare_cached(
                 "INSERT OR REPLACE INTO published (entry, register, digest)
                  VALUES (?1, ?2, published_digest(?1, ?2))",
             )?;
-            for key in keys {
+            for key in new {
                 note.execute(params![key, register.as_str()])?;
             }
             Ok(())

@@ -1,9 +1,8 @@
 //! The register's content: sound entries, and separately those that cannot be used.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
-use super::entry::{Entry, ValueError};
+use super::entry::{Entry, Why};
 use super::key::Key;
 
 /// How much of a foreign key is shown.
@@ -35,7 +34,7 @@ pub enum Unsealed {
 }
 
 /// The trust in an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) enum Seal {
     /// Root wrote it on the controller that it names.
     Own,
@@ -54,43 +53,10 @@ pub struct Apart {
     pub why: Why,
 }
 
-/// Why an entry is not used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
-    /// The key of another release, or foreign.
-    Key,
-    /// The value of another release.
-    Version,
-    /// A value that none of our programs wrote.
-    Malformed,
-    /// A second value under a key.
-    Second,
-}
-
 impl Apart {
     /// The value under this key, which anybody may have chosen.
     pub fn new(key: &str, why: Why) -> Self {
         Self { key: key.chars().filter(char::is_ascii_graphic).take(SHOWN).collect(), why }
-    }
-}
-
-impl From<ValueError> for Why {
-    fn from(error: ValueError) -> Self {
-        match error {
-            ValueError::Version => Self::Version,
-            ValueError::Malformed => Self::Malformed,
-        }
-    }
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Key => "its key is unknown",
-            Self::Version => "its value is of another release",
-            Self::Malformed => "its value is malformed",
-            Self::Second => "there are two values under its key",
-        })
     }
 }
 
@@ -106,6 +72,13 @@ impl Seal {
 }
 
 impl Entries {
+    /// The entries of these keys and values.
+    pub fn of(lines: &[(String, String)]) -> Self {
+        let mut entries = Self::default();
+        lines.iter().for_each(|(key, value)| entries.take(key, value));
+        entries
+    }
+
     /// Adds one entry. An empty value is a deleted one.
     pub fn take(&mut self, key: &str, value: &str) {
         if value.is_empty() {
@@ -151,8 +124,8 @@ impl Entries {
     }
 
     fn judge(&self, key: &str, value: &str) -> Result<(Key, Entry), Why> {
-        let known = Key::parse(key).ok_or(Why::Key)?;
-        let entry = Entry::parse(known.clone(), value)?;
+        let entry = Entry::read(key, value)?;
+        let known = entry.key();
         if self.sound.get(&known).is_some_and(|first| *first != entry) {
             return Err(Why::Second);
         }

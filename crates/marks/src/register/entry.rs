@@ -1,5 +1,7 @@
 //! One entry of the register: a key that identifies it, and a value with all of it.
 
+use std::fmt;
+
 use super::key::Key;
 use super::notes::{Acknowledgement, Decision, Ending, MarkEntry, Operation, Returned, Settled, Watermark};
 use super::value;
@@ -45,15 +47,28 @@ pub enum Held {
     Other,
 }
 
-/// Why a value cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ValueError {
-    /// Another release wrote it.
-    #[error("its version is unknown")]
+/// Why an entry is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// The key of another release, or foreign.
+    Key,
+    /// The value of another release.
     Version,
-    /// None of our programs wrote it so.
-    #[error("it is malformed")]
+    /// A value that none of our programs wrote.
     Malformed,
+    /// A second value under a key.
+    Second,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Key => "its key is unknown",
+            Self::Version => "its value is of another release",
+            Self::Malformed => "its value is malformed",
+            Self::Second => "there are two values under its key",
+        })
+    }
 }
 
 impl Entry {
@@ -131,18 +146,31 @@ impl Entry {
         format!("{VERSION};{fields}")
     }
 
+    /// Its key and its value, as texts.
+    pub fn line(&self) -> (String, String) {
+        (self.key().to_string(), self.value())
+    }
+
     /// Reads a value back. Anybody who can write the register may have written it.
     ///
     /// # Errors
-    /// [`ValueError`] for everything that [`Entry::value`] would not have written.
-    pub fn parse(key: Key, value: &str) -> Result<Self, ValueError> {
-        let (version, rest) = value.split_once(';').ok_or(ValueError::Malformed)?;
+    /// [`Why`] for everything that [`Entry::value`] would not have written.
+    pub fn parse(key: Key, value: &str) -> Result<Self, Why> {
+        let (version, rest) = value.split_once(';').ok_or(Why::Malformed)?;
         if version != VERSION {
-            return Err(ValueError::Version);
+            return Err(Why::Version);
         }
         // A number has several spellings; stored values are compared as text.
         let entry = Self::of_fields(key, rest).filter(|entry| entry.value() == value);
-        entry.ok_or(ValueError::Malformed)
+        entry.ok_or(Why::Malformed)
+    }
+
+    /// The same with its key.
+    ///
+    /// # Errors
+    /// [`Why`] it is not used.
+    pub fn read(key: &str, value: &str) -> Result<Self, Why> {
+        Self::parse(Key::parse(key).ok_or(Why::Key)?, value)
     }
 
     fn of_fields(key: Key, fields: &str) -> Option<Self> {

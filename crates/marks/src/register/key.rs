@@ -1,7 +1,6 @@
 //! The key of an entry: what it concerns, in the register's alphabet.
 
 use std::fmt;
-use std::path::PathBuf;
 
 use super::code::{escape, unescape};
 use crate::id::{FencingId, MarkId, NoteId, OperationId};
@@ -97,35 +96,5 @@ impl fmt::Display for Key {
             Self::Ending(id) => write!(f, "p.{id}{END}"),
             Self::Watermark(id) => write!(f, "w.{id}"),
         }
-    }
-}
-
-/// The settings of `[store.etcd]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Etcd {
-    /// Its members, `https://HOST:PORT` each. One that answers is enough.
-    pub endpoints: Vec<String>,
-    /// Trusted CAs instead of the system's.
-    pub ca: Option<PathBuf>,
-    /// Our certificate and its key.
-    pub identity: Option<(PathBuf, PathBuf)>,
-    /// Our user.
-    pub login: Option<Login>,
-    /// The prefix of this cluster's keys; ends with a slash.
-    pub prefix: String,
-}
-
-/// A user and its password.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Login {
-    /// Without a colon.
-    pub user: String,
-    /// Never shown.
-    pub password: String,
-}
-
-impl fmt::Debug for Login {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
     }
 }

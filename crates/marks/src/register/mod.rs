@@ -6,22 +6,21 @@ mod entries;
 mod entry;
 mod key;
 mod notes;
-pub mod pages;
-mod seal;
-mod union;
+mod trust;
 mod value;
+mod writer;
 
 use std::time::Duration;
 
-pub use entries::{Apart, Entries, Unsealed, Why};
-pub use entry::{Entry, Held, ValueError};
-pub use key::{Etcd, Key, Login};
+pub use entries::{Apart, Entries, Unsealed};
+pub use entry::{Entry, Held, Why};
+pub use key::Key;
 pub use notes::{
     About, Acknowledgement, Cause, Decision, Ending, MarkEntry, Operation, Returned, Scope, Settled,
     Watermark,
 };
-pub use seal::SealKeys;
-pub use union::{Trust, plain_until, united};
+pub use trust::{Stands, Trust};
+pub use writer::{Part, Writer};
 
 /// How long settled marks and ended decisions stay: longer than any query, and much longer than the horizon.
 pub const KEPT: Duration = Duration::from_secs(7 * 86_400);

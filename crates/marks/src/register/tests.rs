@@ -280,9 +280,9 @@ fn a_field_more_or_less_is_malformed() {
         let key = Key::parse(key).unwrap();
         let cut = value.rsplit_once(';').unwrap().0;
         for bad in [cut, &format!("{value};"), &value.replacen("1;", "1;;", 1)] {
-            assert_eq!(Entry::parse(key.clone(), bad), Err(ValueError::Malformed), "{bad}");
+            assert_eq!(Entry::parse(key.clone(), bad), Err(Why::Malformed), "{bad}");
         }
-        assert_eq!(Entry::parse(key, &value.replacen("1;", "2;", 1)), Err(ValueError::Version));
+        assert_eq!(Entry::parse(key, &value.replacen("1;", "2;", 1)), Err(Why::Version));
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::in_turns;
 use crate::child::ChildError;
-use crate::register::{RegisterError, Tools};
+use crate::tools::{ToolError, Tools};
 use crate::xml;
 
 /// Elements with all that is in them, in one answer.
@@ -33,10 +33,10 @@ const NEEDED: usize = 4;
 /// gives no answer at all.
 ///
 /// # Errors
-/// [`RegisterError`]; also if it is too long and changes until `deadline`.
-pub fn whole(tools: &Tools, deadline: Instant) -> Result<(String, bool), RegisterError> {
+/// [`ToolError`]; also if it is too long and changes until `deadline`.
+pub fn whole(tools: &Tools, deadline: Instant) -> Result<(String, bool), ToolError> {
     match tools.query(&[], deadline.min(Instant::now() + PATIENCE)) {
-        Err(RegisterError::Tool { source: ChildError::TooSlow(_), .. }) => {
+        Err(ToolError::Failed { source: ChildError::TooSlow(_), .. }) => {
             Ok((in_parts(tools, deadline)?, true))
         }
         text => Ok((text?, false)),
@@ -44,7 +44,7 @@ pub fn whole(tools: &Tools, deadline: Instant) -> Result<(String, bool), Registe
 }
 
 /// As Pacemaker would print it, but for the order of the sections of a node's state. A cluster that does something changes it.
-pub(super) fn in_parts(tools: &Tools, deadline: Instant) -> Result<String, RegisterError> {
+pub(super) fn in_parts(tools: &Tools, deadline: Instant) -> Result<String, ToolError> {
     loop {
         let before = version(tools, deadline)?;
         let text = assembled(tools, &before, deadline)?;
@@ -58,11 +58,11 @@ pub(super) fn in_parts(tools: &Tools, deadline: Instant) -> Result<String, Regis
     }
 }
 
-fn version(tools: &Tools, deadline: Instant) -> Result<String, RegisterError> {
+fn version(tools: &Tools, deadline: Instant) -> Result<String, ToolError> {
     tools.heads("/cib", deadline)
 }
 
-fn assembled(tools: &Tools, root: &str, deadline: Instant) -> Result<String, RegisterError> {
+fn assembled(tools: &Tools, root: &str, deadline: Instant) -> Result<String, ToolError> {
     // A stand-in for the cluster, or a later Pacemaker, may have said everything already.
     let Some(root) = root.trim().strip_suffix("/>") else { return Ok(root.to_owned()) };
     let mut text = format!("{root}><configuration>");
@@ -78,7 +78,7 @@ fn assembled(tools: &Tools, root: &str, deadline: Instant) -> Result<String, Reg
 }
 
 /// A controller's state holds its operations on every resource of the cluster.
-fn states(tools: &Tools, deadline: Instant) -> Result<String, RegisterError> {
+fn states(tools: &Tools, deadline: Instant) -> Result<String, ToolError> {
     let mut text = String::new();
     let heads = tools.heads("/cib/status/node_state[not(@remote_node)]", deadline)?;
     let heads = xml::elements(&heads, "node_state").unwrap_or_default();
@@ -96,7 +96,7 @@ fn states(tools: &Tools, deadline: Instant) -> Result<String, RegisterError> {
 }
 
 /// The texts of everything that a path finds.
-fn all(tools: &Tools, path: &str, deadline: Instant) -> Result<String, RegisterError> {
+fn all(tools: &Tools, path: &str, deadline: Instant) -> Result<String, ToolError> {
     let mut text = String::new();
     in_turns(
         tools,

@@ -1,18 +1,21 @@
 use proptest::prelude::*;
 
-use super::super::pages::{HEAD, Head, Page};
+use std::collections::BTreeMap;
+
+use marks::fencing::Fencing;
+use marks::id::{MarkId, NoteId};
+use marks::mark::Settlement;
+use marks::register::{Entry, Settled, Unsealed, Watermark};
+
 use super::*;
-use crate::fencing::Fencing;
-use crate::id::{MarkId, NoteId};
-use crate::mark::Settlement;
-use crate::register::{Settled, Watermark};
+use crate::pages::Head;
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
-/// No upgrade is under way.
-const OVER: Trust = Trust { is_keyless: false, plain_until: Timestamp(0) };
+/// There is a key, and no upgrade is under way.
+const OVER: (bool, Timestamp) = (false, Timestamp(0));
 
 fn fencing(seen_by: &str, asked_at: i64) -> Entry {
-    let Entry::Fencing(like) = super::super::tests::entry() else { panic!("no fencing") };
+    let Entry::Fencing(like) = crate::tests::entry() else { panic!("no fencing") };
     let at = Timestamp(asked_at);
     Entry::Fencing(Fencing { asked_at: at, committed_at: at, seen_by: seen_by.into(), ..like })
 }
@@ -27,16 +30,15 @@ fn watermark() -> Entry {
     Entry::Watermark(Watermark { id, at: Timestamp(0), by: "ctl1".into() })
 }
 
-fn entries(all: &[Entry]) -> Entries {
-    Entries { sound: all.iter().map(|it| (it.key(), it.clone())).collect(), ..Entries::default() }
+fn lines(all: &[Entry]) -> Vec<Line> {
+    all.iter().map(Entry::line).collect()
 }
 
 /// The head of this writer, with these entries, written now.
 fn page(part: Part, controller: &str, is_sealed: bool, all: &[Entry]) -> Pages {
     let head = Head { at: NOW, ..Head::default() };
-    let page = Page { head, is_sealed, entries: entries(all) };
-    let writer = Writer { part, controller: controller.into() };
-    Pages::from([(writer, BTreeMap::from([(HEAD, page)]))])
+    let page = Page { head, is_sealed, lines: lines(all) };
+    Pages::from([(part.on(controller), BTreeMap::from([(HEAD, page)]))])
 }
 
 fn both(one: Pages, other: Pages) -> Pages {
@@ -45,9 +47,8 @@ fn both(one: Pages, other: Pages) -> Pages {
 
 /// For an entry: whether root on its controller wrote it, and why it does not count.
 fn seal(pages: &Pages, plain: &[Entry], is_keyless: bool) -> (bool, Option<Unsealed>) {
-    let plain = entries(plain);
-    let trust = Trust { is_keyless, plain_until: plain_until(pages, &plain, true, NOW) };
-    let all = united(pages, &plain, trust, NOW);
+    let plain = lines(plain);
+    let all = united(pages, &plain, (is_keyless, plain_until(pages, &plain, true, NOW)), NOW);
     let key = all.sound.keys().find(|key| !matches!(key, Key::Watermark(_))).expect("it stands there");
     (all.sealed.contains(key), all.unsealed.get(key).copied())
 }
@@ -69,8 +70,19 @@ fn only_its_own_agent_vouches_for_a_fencing() {
 #[test]
 fn a_forged_fencing_stands_in_no_true_ones_way() {
     let read = page(Part::Alerter, "ctl2", true, &[fencing("ctl1", 7)]);
-    let all = united(&read, &entries(&[fencing("ctl1", 3)]), OVER, NOW);
+    let all = united(&read, &lines(&[fencing("ctl1", 3)]), OVER, NOW);
     assert_eq!(all.sound.values().next(), Some(&fencing("ctl1", 7)));
+}
+
+/// However many foreign bad lines a page has, they are reported once.
+#[test]
+fn what_a_stranger_writes_is_said_once() {
+    let bad = [1, 2, 3].map(|number| (format!("x.{number}"), "1".to_owned())).to_vec();
+    for (is_sealed, said) in [(true, 3), (false, 1)] {
+        let mut pages = page(Part::Alerter, "ctl1", is_sealed, &[]);
+        pages.values_mut().flat_map(BTreeMap::values_mut).for_each(|page| page.lines = bad.clone());
+        assert_eq!(united(&pages, &[], OVER, NOW).apart.len(), said);
+    }
 }
 
 /// An end counts by its seal; during an upgrade also from a writer that was never seen to seal. The broken variants trust
@@ -97,9 +109,9 @@ fn an_end_without_a_seal_counts_in_an_upgrade_alone() {
 /// and an agent, begin none.
 #[test]
 fn an_upgrade_has_an_end() {
-    let was_there = entries(&[watermark()]);
+    let was_there = lines(&[watermark()]);
     assert_eq!(plain_until(&Pages::new(), &was_there, true, NOW), NOW + KEPT);
-    assert_eq!(plain_until(&Pages::new(), &entries(&[end("ctl1")]), true, NOW), Timestamp(0));
+    assert_eq!(plain_until(&Pages::new(), &lines(&[end("ctl1")]), true, NOW), Timestamp(0));
     let head = |part, is_sealed| plain_until(&page(part, "ctl1", is_sealed, &[]), &was_there, true, NOW);
     assert_eq!(head(Part::Alerter, true), Timestamp(0));
     assert_eq!((head(Part::Agent, true), head(Part::Alerter, false)), (NOW + KEPT, NOW + KEPT));
@@ -109,7 +121,7 @@ fn an_upgrade_has_an_end() {
 /// alerter that has written pages itself does not accept it. The broken variant grants the time again.
 #[test]
 fn no_deletion_begins_an_upgrade_again() {
-    let forged = entries(&[watermark()]);
+    let forged = lines(&[watermark()]);
     for (is_first, until) in [(false, Timestamp(0)), (true, NOW + KEPT)] {
         assert_eq!(plain_until(&Pages::new(), &forged, is_first, NOW), until);
     }
@@ -159,7 +171,7 @@ proptest! {
             pages = both(pages, page(Part::Alerter, &format!("ctl{by}"), true, &own));
         }
         let forged: Vec<Entry> = stories.iter().filter(|(_, is_sealed, _)| !is_sealed).map(|(.., entry)| entry.clone()).collect();
-        let (alone, all) = (united(&pages, &Entries::default(), OVER, NOW), united(&pages, &entries(&forged), OVER, NOW));
+        let (alone, all) = (united(&pages, &[], OVER, NOW), united(&pages, &lines(&forged), OVER, NOW));
         prop_assert!(alone.sound.iter().all(|(key, entry)| all.sound.get(key) == Some(entry)));
         prop_assert_eq!(&all.sealed, &alone.sealed);
         prop_assert!(all.sound.keys().all(|key| all.sealed.contains(key) != all.unsealed.contains_key(key)));

@@ -3,17 +3,54 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use marks::register::pages::Part;
-use marks::register::{Etcd, SealKeys};
-
-use super::error::{Done, RegisterError};
-use crate::child;
-use crate::cib::releases::{NO_QUORUM, NOTHING_FOUND};
+use crate::child::{self, ChildError};
+use crate::cib::releases::{NO_QUORUM, NOT_CONNECTED, NOTHING_FOUND};
 
 /// The longest output. A CIB of a thousand nodes has about a tenth of it, ten thousand entries less.
-pub(super) const OUTPUT_MAX: usize = 64 << 20;
+pub const OUTPUT_MAX: usize = 64 << 20;
 
-/// The paths of Pacemaker's tools, and of etcd's.
+/// What the use of a tool returned.
+pub type Done<T = ()> = Result<T, ToolError>;
+
+/// Why a tool of the cluster gave nothing. The message never shows what was read.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// It failed.
+    #[error("{}", of_tool(tool, source))]
+    Failed {
+        /// Its name.
+        tool: &'static str,
+        /// What happened.
+        source: ChildError,
+    },
+    /// It printed something unexpected.
+    #[error("the output of {tool} cannot be read: check Pacemaker on this controller")]
+    Unreadable {
+        /// Its name.
+        tool: &'static str,
+    },
+}
+
+fn of_tool(tool: &str, why: &ChildError) -> String {
+    let said = why.to_string();
+    let said = if said.starts_with(tool) { said } else { format!("{tool}: {said}") };
+    match why.code() {
+        Some(NOT_CONNECTED) => format!("Pacemaker does not run here, or does not answer: start it ({said})"),
+        _ => format!("{said}; check Pacemaker on this controller"),
+    }
+}
+
+impl ToolError {
+    /// A stable machine word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Failed { .. } => "tool",
+            Self::Unreadable { .. } => "unreadable",
+        }
+    }
+}
+
+/// The paths of Pacemaker's tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tools {
     /// Reads and writes attributes.
@@ -24,16 +61,6 @@ pub struct Tools {
     pub crm_node: PathBuf,
     /// Shows the fencing history.
     pub stonith_admin: PathBuf,
-    /// Accesses etcd.
-    pub etcdctl: PathBuf,
-    /// The settings of etcd, if the register is there.
-    pub etcd: Option<Etcd>,
-    /// The keys that seal and open the register's entries.
-    pub keys: SealKeys,
-    /// The writer that uses these tools.
-    pub part: Part,
-    /// This controller never wrote pages, so an upgrade may begin.
-    pub is_first: bool,
 }
 
 impl Default for Tools {
@@ -43,21 +70,20 @@ impl Default for Tools {
             cibadmin: "/usr/sbin/cibadmin".into(),
             crm_node: "/usr/sbin/crm_node".into(),
             stonith_admin: "/usr/sbin/stonith_admin".into(),
-            etcdctl: "/usr/bin/etcdctl".into(),
-            etcd: None,
-            keys: SealKeys::default(),
-            part: Part::Alerter,
-            is_first: false,
         }
     }
 }
 
 /// A tool by its name in messages.
 #[derive(Clone, Copy)]
-pub(super) enum Tool {
+pub enum Tool {
+    /// Attributes.
     AttrdUpdater,
+    /// The CIB.
     Cibadmin,
+    /// Quorum.
     CrmNode,
+    /// Fencing.
     StonithAdmin,
 }
 
@@ -71,21 +97,17 @@ impl Tool {
         }
     }
 
-    pub(super) fn unreadable(self) -> RegisterError {
-        RegisterError::Unreadable { tool: self.name() }
+    /// Its output is no such thing.
+    pub fn unreadable(self) -> ToolError {
+        ToolError::Unreadable { tool: self.name() }
     }
 }
 
 impl Tools {
-    /// These, if the register may be in etcd.
-    pub fn with(etcd: Option<Etcd>) -> Self {
-        Self { etcd, ..Self::default() }
-    }
-
     /// Whether this partition of the cluster has quorum.
     ///
     /// # Errors
-    /// [`RegisterError::Tool`] and [`RegisterError::Unreadable`]: it is unknown.
+    /// [`ToolError::Failed`] and [`ToolError::Unreadable`]: it is unknown.
     pub fn quorum(&self, deadline: Instant) -> Done<bool> {
         let said = self.run(Tool::CrmNode, &["--quorum".to_owned()], &[NO_QUORUM], deadline)?;
         match said.as_deref().map(str::trim) {
@@ -98,7 +120,7 @@ impl Tools {
     /// What an XPath expression finds in the local CIB, with all that is in it; empty where it finds nothing.
     ///
     /// # Errors
-    /// [`RegisterError::Tool`] and [`RegisterError::Unreadable`].
+    /// [`ToolError::Failed`] and [`ToolError::Unreadable`].
     pub fn parts(&self, path: &str, deadline: Instant) -> Done<String> {
         self.query(&["--xpath", path], deadline)
     }
@@ -112,7 +134,7 @@ impl Tools {
     }
 
     /// An answer of `cibadmin` that is no CIB.
-    pub(crate) fn cib_unreadable() -> RegisterError {
+    pub(crate) fn cib_unreadable() -> ToolError {
         Tool::Cibadmin.unreadable()
     }
 
@@ -127,18 +149,17 @@ impl Tools {
     /// The fencers' whole history, as XML.
     ///
     /// # Errors
-    /// [`RegisterError::Tool`] and [`RegisterError::Unreadable`].
+    /// [`ToolError::Failed`] and [`ToolError::Unreadable`].
     pub fn history(&self, deadline: Instant) -> Done<String> {
-        self.ask(Tool::StonithAdmin, &["--history", "*", "--verbose", "--output-as=xml"], deadline)
+        let (tool, words) = (Tool::StonithAdmin, ["--history", "*", "--verbose", "--output-as=xml"]);
+        self.run(tool, &words.map(str::to_owned), &[], deadline)?.map_err(|_unexpected| tool.unreadable())
     }
 
-    fn ask(&self, tool: Tool, arguments: &[&str], deadline: Instant) -> Done<String> {
-        let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
-        self.run(tool, &arguments, &[], deadline)?.map_err(|_unexpected| tool.unreadable())
-    }
-
-    /// Runs a tool. `Err` with the exit code if it failed with one of `expected`.
-    pub(super) fn run(
+    /// Runs a tool. An inner `Err` has the exit code if it failed with one of `expected`.
+    ///
+    /// # Errors
+    /// [`ToolError`]
+    pub fn run(
         &self,
         tool: Tool,
         arguments: &[String],
@@ -157,7 +178,7 @@ impl Tools {
             Ok(bytes) => String::from_utf8(bytes).map(Ok).map_err(|_| tool.unreadable()),
             Err(source) => match source.code().filter(|code| expected.contains(code)) {
                 Some(code) => Ok(Err(code)),
-                None => Err(RegisterError::Tool { tool: tool.name(), source }),
+                None => Err(ToolError::Failed { tool: tool.name(), source }),
             },
         }
     }

@@ -1,10 +1,7 @@
 //! Pages through the tools of a cluster that keeps them in files.
 
-use marks::register::SealKeys;
-use marks::register::pages::{HEAD, Head, Part, Write, Writer};
-use marks::time::Timestamp;
-
 use super::*;
+use crate::pages::{Head, Write};
 
 const ATTRD: &str = r#"
 for word; do case $word in --name=*) name=${word#--name=} ;; --node=*) key=${word#--node=} ;; --update=*) value=${word#--update=} ;; esac; done
@@ -36,10 +33,6 @@ fn keys() -> SealKeys {
     SealKeys::derive([&b"secret"[..]])
 }
 
-fn writer(controller: &str) -> Writer {
-    Writer { part: Part::Agent, controller: controller.into() }
-}
-
 impl Cluster {
     fn write(
         &self,
@@ -48,19 +41,19 @@ impl Cluster {
         writes: &[Write],
         limit: u64,
     ) -> Result<(), &'static str> {
-        let tools = Tools { keys: keys(), ..self.tools.clone() };
+        let access = Access { keys: keys(), ..self.to(register) };
         // A missing page counts for seven days.
-        let head = Head { at: Timestamp::now(), ..Head::default() };
-        let until = Instant::now() + Duration::from_millis(limit);
-        write_pages(register, &tools, &writer(whose), writes, (&head, until)).map_err(|e| e.kind())
+        let head = Head { at: Timestamp::now(), last: 2, ..Head::default() };
+        let all = PageWrites { writer: Part::Agent.on(whose), writes: writes.to_vec(), head };
+        access.write_pages(&all, within(limit)).map_err(|e| e.kind())
     }
 }
 
 /// One of each kind of entry, dealt out to a head and two pages.
 fn writes() -> [Write; 3] {
     let all = sample_entries();
-    let write = |number, last, entries: &[Entry]| Write { number, last, entries: entries.to_vec() };
-    [write(1, 0, &all[..4]), write(2, 0, &all[4..8]), write(HEAD, 2, &all[8..])]
+    let lines = |entries: &[Entry]| entries.iter().map(Entry::line).collect();
+    [(1, lines(&all[..4])), (2, lines(&all[4..8])), (HEAD, lines(&all[8..]))]
 }
 
 #[test]

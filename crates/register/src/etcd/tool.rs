@@ -1,17 +1,19 @@
 //! etcd's own tool: it handles TLS, several members and users. Our credentials are in its environment, which no list of
 //! processes shows.
 
+use std::fmt;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use marks::register::Etcd;
+use pacemaker::child::{self, ChildError};
+use pacemaker::tools::{OUTPUT_MAX, ToolError};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
-use super::error::{Done, RegisterError};
-use super::etcd_fault::EtcdFault;
-use super::tools::{OUTPUT_MAX, Tools};
-use crate::child::{self, ChildError};
+use crate::Access;
+use crate::backend::At;
+use crate::error::{Done, RegisterError};
+use crate::etcd_fault::EtcdFault;
 
 /// The first attempt, of which a request to a lost leader gets nothing: there is a new leader within about two seconds. Each
 /// further attempt may take twice as long, so that a slow answer comes too. Every request may be repeated.
@@ -21,6 +23,36 @@ const ATTEMPT: Duration = Duration::from_secs(3);
 const RESERVE: Duration = Duration::from_millis(500);
 /// Less time than this is no attempt.
 const SHORTEST: Duration = Duration::from_millis(200);
+
+/// The settings of `[store.etcd]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Etcd {
+    /// Its members, `https://HOST:PORT` each. One that answers is enough.
+    pub endpoints: Vec<String>,
+    /// Trusted CAs instead of the system's.
+    pub ca: Option<PathBuf>,
+    /// Our certificate and its key.
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// Our user.
+    pub login: Option<Login>,
+    /// The prefix of this cluster's keys; ends with a slash.
+    pub prefix: String,
+}
+
+/// A user and its password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    /// Without a colon.
+    pub user: String,
+    /// Never shown.
+    pub password: String,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
+    }
+}
 
 /// Its answer.
 #[derive(Deserialize)]
@@ -42,16 +74,16 @@ pub(super) struct Pair {
 }
 
 /// The settings of etcd.
-pub(super) fn place(tools: &Tools) -> Done<&Etcd> {
-    tools.etcd.as_ref().ok_or(RegisterError::Etcd(EtcdFault::Unknown))
+pub(super) fn place(access: &Access) -> Done<&Etcd> {
+    access.etcd.as_ref().ok_or(RegisterError::Etcd(EtcdFault::Unknown))
 }
 
 /// Repeats the request until there is an answer or no time is left.
-pub(super) fn ask(tools: &Tools, arguments: &[&str], input: &str, deadline: Instant) -> Done<Answer> {
+pub(super) fn ask((access, deadline): At<'_>, arguments: &[&str], input: &str) -> Done<Answer> {
     let (mut said, mut attempt) = (None, ATTEMPT);
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        match ask_once(tools, arguments, input, left.min(attempt)) {
+        match ask_once(access, arguments, input, left.min(attempt)) {
             Err(RegisterError::Etcd(EtcdFault::Silent)) if has_time(deadline) => {}
             Err(RegisterError::Etcd(EtcdFault::Unreachable)) if has_time(deadline) => {
                 said = Some(EtcdFault::Unreachable);
@@ -70,8 +102,8 @@ fn has_time(deadline: Instant) -> bool {
     deadline.saturating_duration_since(Instant::now()) >= SHORTEST
 }
 
-fn ask_once(tools: &Tools, arguments: &[&str], input: &str, limit: Duration) -> Done<Answer> {
-    let mut command = command(tools)?;
+fn ask_once(access: &Access, arguments: &[&str], input: &str, limit: Duration) -> Done<Answer> {
+    let mut command = command(access)?;
     let own = format!("{}ms", limit.saturating_sub(RESERVE).max(limit / 2).as_millis());
     // These it does not read from its environment.
     command.args([format!("--command-timeout={own}"), format!("--dial-timeout={own}")]).args(arguments);
@@ -84,9 +116,9 @@ fn ask_once(tools: &Tools, arguments: &[&str], input: &str, limit: Duration) -> 
 }
 
 /// With the settings of `[store.etcd]` alone. User and password are given as every release of etcdctl takes them.
-fn command(tools: &Tools) -> Done<Command> {
-    let Etcd { endpoints, ca, identity, login, prefix: _ } = place(tools)?;
-    let mut command = child::cluster_tool(&tools.etcdctl);
+fn command(access: &Access) -> Done<Command> {
+    let Etcd { endpoints, ca, identity, login, prefix: _ } = place(access)?;
+    let mut command = child::cluster_tool(&access.etcdctl);
     command.env("ETCDCTL_API", "3").env("ETCDCTL_WRITE_OUT", "json");
     command.env("ETCDCTL_ENDPOINTS", endpoints.join(","));
     if let Some(ca) = ca {
@@ -102,6 +134,6 @@ fn command(tools: &Tools) -> Done<Command> {
 }
 
 /// Reads its output.
-pub(super) fn parse<T: DeserializeOwned>(printed: &[u8]) -> Done<T> {
-    serde_json::from_slice(printed).map_err(|_| RegisterError::Unreadable { tool: "etcdctl" })
+pub(super) fn parse(printed: &[u8]) -> Done<Answer> {
+    serde_json::from_slice(printed).map_err(|_| ToolError::Unreadable { tool: "etcdctl" }.into())
 }

@@ -1,9 +1,10 @@
 //! Why the register could not be written or read.
 
-use super::etcd_fault::EtcdFault;
-use crate::child::ChildError;
-use crate::cib::releases::NOT_CONNECTED;
 use marks::register::Entry;
+use pacemaker::child::ChildError;
+use pacemaker::tools::ToolError;
+
+use crate::etcd_fault::EtcdFault;
 
 /// What a use of the register returned.
 pub type Done<T = ()> = Result<T, RegisterError>;
@@ -15,25 +16,14 @@ pub enum RegisterError {
     #[error("no register is configured: set register to \"attrd\", \"cib\" or \"etcd\"")]
     None,
     /// A tool of the cluster.
-    #[error("{}", of_tool(tool, source))]
-    Tool {
-        /// Its name.
-        tool: &'static str,
-        /// What happened.
-        source: ChildError,
-    },
+    #[error(transparent)]
+    Tool(#[from] ToolError),
     /// etcd.
     #[error("etcd: {0}")]
     Etcd(EtcdFault),
     /// Its tool could not be run.
     #[error("etcdctl: {0}; install etcd's client on this controller")]
     Etcdctl(ChildError),
-    /// A tool printed something unexpected.
-    #[error("the output of {tool} cannot be read: check Pacemaker on this controller")]
-    Unreadable {
-        /// Its name.
-        tool: &'static str,
-    },
     /// This partition may not write: when the partition ends, its configuration could replace the other one's.
     #[error("this partition of the cluster has no quorum: start the other controllers")]
     NoQuorum,
@@ -63,15 +53,6 @@ pub enum RegisterError {
     },
 }
 
-fn of_tool(tool: &str, why: &ChildError) -> String {
-    let said = why.to_string();
-    let said = if said.starts_with(tool) { said } else { format!("{tool}: {said}") };
-    match why.code() {
-        Some(NOT_CONNECTED) => format!("Pacemaker does not run here, or does not answer: start it ({said})"),
-        _ => format!("{said}; check Pacemaker on this controller"),
-    }
-}
-
 impl RegisterError {
     /// Such an entry would not read back the same.
     pub fn unfit(entry: &Entry) -> Self {
@@ -82,15 +63,19 @@ impl RegisterError {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::None => "no-register",
-            Self::Tool { .. } => "tool",
+            Self::Tool(error) => error.kind(),
             Self::Etcd(fault) => fault.kind(),
             Self::Etcdctl(_) => "tool",
-            Self::Unreadable { .. } => "unreadable",
             Self::NoQuorum => "no-quorum",
             Self::NotReadBack { .. } => "not-read-back",
             Self::NotGone { .. } => "not-gone",
             Self::Other { .. } => "other-value",
             Self::Unfit { .. } => "unfit",
         }
+    }
+
+    /// A failure that a tool reports may concern one entry; any other fault ends all.
+    pub(crate) fn is_of_one_entry(&self) -> bool {
+        matches!(self, Self::Tool(ToolError::Failed { source, .. }) if source.code().is_some())
     }
 }

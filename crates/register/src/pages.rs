@@ -12,7 +12,6 @@
 //! nothing from a missing entry.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -20,13 +19,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use miniz_oxide::deflate::compress_to_vec;
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-use super::KEPT;
-use super::code::{escape, unescape};
-use super::entries::Entries;
-use super::entry::{Entry, ValueError};
-use super::key::Key;
-use super::seal::SealKeys;
-use crate::time::Timestamp;
+use marks::register::{KEPT, Part, Why, Writer};
+use marks::time::Timestamp;
+
+use crate::seal::SealKeys;
+
+/// An entry as it stands there: its key, and its value.
+pub type Line = (String, String);
 
 /// The prefix of a writer's name in the list of seen heads: no entry's key begins so.
 const SEEN: char = '@';
@@ -34,6 +33,8 @@ const SEEN: char = '@';
 const VERSION: &str = "2";
 /// Bytes of a page before it is packed. Entries pack to a sixth: some 13 KiB in the register.
 pub const PAGE_MAX: usize = 80 << 10;
+/// No line of an entry is shorter: a stranger's page takes no more memory than one of ours.
+const LINE_MIN: usize = 40;
 /// None of our pages is longer.
 const UNPACKED_MAX: usize = 256 << 10;
 /// Longer than a reader takes from its first page to its last.
@@ -44,53 +45,6 @@ const LEVEL: u8 = 6;
 /// The head.
 pub const HEAD: u16 = 0;
 
-/// The writer of a page: a part of this software, on one controller.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Writer {
-    /// The part.
-    pub part: Part,
-    /// The controller's name, as the kernel has it.
-    pub controller: String,
-}
-
-/// A part of this software that writes pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Part {
-    /// `fence_mark`: fencings.
-    Agent,
-    /// The alerter: all that it knows.
-    Alerter,
-}
-
-impl Part {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Agent, Self::Alerter];
-
-    /// Its word in the register.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Agent => "agent",
-            Self::Alerter => "alerter",
-        }
-    }
-}
-
-impl Writer {
-    /// Reads the displayed form; `None` if it is no writer's.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (part, controller) = text.split_once('.')?;
-        let part = Part::ALL.into_iter().find(|it| it.as_str() == part)?;
-        let controller = unescape(controller).filter(|name| !name.is_empty())?;
-        Some(Self { part, controller })
-    }
-}
-
-impl fmt::Display for Writer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.part.as_str(), escape(&self.controller))
-    }
-}
-
 /// A page's header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
@@ -99,7 +53,7 @@ pub struct Head {
     /// In the head: the number of the last page; otherwise 0.
     pub last: u16,
     /// In an alerter's head: until when entries of controllers without a key count; 0 if they do not (see
-    /// [`super::plain_until`]).
+    /// [`crate::plain_until`]).
     pub plain_until: Timestamp,
     /// In the head: the dates of other writers' heads that its writer had seen.
     pub seen: BTreeMap<Writer, Timestamp>,
@@ -113,13 +67,13 @@ pub struct Page {
     /// Root on some controller of this cluster wrote it.
     pub is_sealed: bool,
     /// Its entries.
-    pub entries: Entries,
+    pub lines: Vec<Line>,
 }
 
 /// The text of a page in this place, sealed if there is a key.
-pub fn write(writer: &Writer, number: u16, head: &Head, entries: &[Entry], keys: &SealKeys) -> String {
+pub fn write(writer: &Writer, number: u16, head: &Head, lines: &[Line], keys: &SealKeys) -> String {
     let seen = head.seen.iter().map(|(writer, at)| format!("{SEEN}{writer}={}\n", at.0));
-    let lines = entries.iter().map(|entry| format!("{}={}\n", entry.key(), entry.value()));
+    let lines = lines.iter().map(|(key, value)| format!("{key}={value}\n"));
     let lines: String = seen.chain(lines).collect();
     let packed = URL_SAFE_NO_PAD.encode(compress_to_vec(lines.as_bytes(), LEVEL));
     let text = format!("{VERSION};{};{};{};{packed}", head.at.0, head.last, head.plain_until.0);
@@ -130,26 +84,27 @@ pub fn write(writer: &Writer, number: u16, head: &Head, entries: &[Entry], keys:
 /// Reads a page back. Anybody who can write the register may have written it.
 ///
 /// # Errors
-/// [`ValueError`]: nothing of it can be used.
-pub fn read(writer: &Writer, number: u16, page: &str, keys: &SealKeys) -> Result<Page, ValueError> {
+/// [`Why`]: nothing of it can be used.
+pub fn read(writer: &Writer, number: u16, page: &str, keys: &SealKeys) -> Result<Page, Why> {
     if page.split_once(';').is_none_or(|(version, _)| version != VERSION) {
-        return Err(ValueError::Version);
+        return Err(Why::Version);
     }
-    let (text, seal) = page.rsplit_once(';').ok_or(ValueError::Malformed)?;
+    let (text, seal) = page.rsplit_once(';').ok_or(Why::Malformed)?;
     let is_sealed = keys.opens(&place(writer, number), text, seal);
     let limit = if is_sealed { UNPACKED_MAX } else { PAGE_MAX };
-    let (mut head, lines) = unpack(text, limit).ok_or(ValueError::Malformed)?;
-    let mut entries = Entries::default();
+    let (mut head, lines) = unpack(text, limit).ok_or(Why::Malformed)?;
+    let mut own = Vec::new();
     for line in lines.lines() {
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
         match key.strip_prefix(SEEN) {
             Some(other) => head.seen.extend(seen(other, value)),
-            None => entries.take(key, value),
+            None => own.push((key.to_owned(), value.to_owned())),
         }
     }
-    // Foreign bad lines are reported once, however many they are.
-    entries.apart.truncate(if is_sealed { usize::MAX } else { 1 });
-    Ok(Page { head, is_sealed, entries })
+    match is_sealed || own.len() <= PAGE_MAX / LINE_MIN {
+        true => Ok(Page { head, is_sealed, lines: own }),
+        false => Err(Why::Malformed),
+    }
 }
 
 fn seen(writer: &str, at: &str) -> Option<(Writer, Timestamp)> {
@@ -195,7 +150,7 @@ fn whole(own: &BTreeMap<u16, Page>) -> Option<&Head> {
     sealed_head(own).filter(|head| (HEAD..=head.last).all(has))
 }
 
-pub(super) fn sealed_head(own: &BTreeMap<u16, Page>) -> Option<&Head> {
+pub(crate) fn sealed_head(own: &BTreeMap<u16, Page>) -> Option<&Head> {
     own.get(&HEAD).filter(|page| page.is_sealed).map(|page| &page.head)
 }
 
@@ -214,106 +169,161 @@ pub fn head(pages: &Pages, writer: &Writer, plain_until: Timestamp, now: Timesta
     Head { at: now.max(latest + Duration::from_millis(1)), last: HEAD, plain_until, seen }
 }
 
-/// A page to write.
+/// A page to write: its number, and all its entries.
+pub type Write = (u16, Vec<Line>);
+
+/// What is to be written into the pages of one writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Write {
-    /// Its number.
-    pub number: u16,
-    /// In the head: the number of the last page.
-    pub last: u16,
-    /// All its entries.
-    pub entries: Vec<Entry>,
+pub struct PageWrites {
+    /// Whose pages.
+    pub writer: Writer,
+    /// In this order.
+    pub writes: Vec<Write>,
+    /// The head of the pages.
+    pub head: Head,
 }
 
-/// The writes that bring a writer's own pages to what is `wanted`, in order. Of duplicate keys the first counts. Pure.
-pub fn plan(own: &BTreeMap<u16, Page>, wanted: &[Entry], now: Timestamp) -> Vec<Write> {
-    Draft::planned(own, wanted, now).writes(own)
+/// The writes that bring a writer's own pages to what is `wanted`; none where there is nothing to do. With `all` also pages that are right
+/// already: a controller that has joined may lack them. A head that names a `lost` one is written again too: a reader would miss what that
+/// said.
+pub fn own_writes(
+    (pages, plain_until): (&Pages, Timestamp),
+    (writer, wanted): (&Writer, &[Line]),
+    (lost, all): (&BTreeSet<Writer>, bool),
+    now: Timestamp,
+) -> Option<PageWrites> {
+    let none = BTreeMap::new();
+    let (writes, last) = plan(pages.get(writer).unwrap_or(&none), wanted, all || !lost.is_empty(), now);
+    let mut head = Head { last, ..head(pages, writer, plain_until, now) };
+    head.seen.retain(|other, _| !lost.contains(other));
+    (!writes.is_empty()).then(|| PageWrites { writer: writer.clone(), writes, head })
 }
 
-/// The same with every page, also unchanged ones: for a controller that has joined and may lack them.
-pub fn plan_all(own: &BTreeMap<u16, Page>, wanted: &[Entry], now: Timestamp) -> Vec<Write> {
-    Draft::planned(own, wanted, now).in_order(|_| true)
+impl PageWrites {
+    /// Takes note of what the writer's pages hold once that is written.
+    pub fn note(&self, pages: &mut Pages) {
+        let own = pages.entry(self.writer.clone()).or_default();
+        for (number, lines) in &self.writes {
+            own.insert(*number, Page { head: self.head_of(*number), is_sealed: true, lines: lines.clone() });
+        }
+    }
+
+    /// The header of a page.
+    pub(crate) fn head_of(&self, number: u16) -> Head {
+        if number == HEAD { self.head.clone() } else { Head { at: self.head.at, ..Head::default() } }
+    }
+}
+
+/// The entries on a writer's sealed pages.
+pub fn standing<'p>(pages: &'p Pages, writer: &Writer) -> impl Iterator<Item = &'p Line> + use<'p> {
+    let own = pages.get(writer).into_iter().flat_map(BTreeMap::values).filter(|page| page.is_sealed);
+    own.flat_map(|page| &page.lines)
+}
+
+/// Their keys.
+pub fn keys_on<'p>(pages: &'p Pages, writer: &Writer) -> BTreeSet<&'p str> {
+    standing(pages, writer).map(|(key, _)| key.as_str()).collect()
+}
+
+/// The pages that a writer has to write, in order, and the number of its last page; with `all` also unchanged ones. Of duplicate keys the
+/// first counts. Pure.
+fn plan(own: &BTreeMap<u16, Page>, wanted: &[Line], all: bool, now: Timestamp) -> (Vec<Write>, u16) {
+    let mut draft = Draft::of(own, wanted, now);
+    draft.gather_sparse();
+    draft.fill_head();
+    let used = draft.pages.iter().filter(|(_, lines)| !lines.is_empty());
+    let last = used.map(|(number, _)| *number).max().unwrap_or(HEAD);
+    // The head goes last: entries that leave it are elsewhere by then.
+    let head = draft.pages.remove_entry(&HEAD);
+    let in_order = draft.pages.into_iter().chain(head);
+    let is_meant =
+        |(number, lines): &Write| all || differs(own.get(number), lines, (*number == HEAD).then_some(last));
+    (in_order.filter(is_meant).collect(), last)
+}
+
+/// Whether a page is not there yet as it is to be; in the head also the number of the last page.
+fn differs(page: Option<&Page>, lines: &[Line], last: Option<u16>) -> bool {
+    let Some(page) = page.filter(|page| page.is_sealed) else { return true };
+    let there: BTreeSet<&Line> = page.lines.iter().collect();
+    let is_same = lines.len() == there.len() && lines.iter().all(|line| there.contains(line));
+    !is_same || last.is_some_and(|last| page.head.last != last)
 }
 
 /// The writes that empty pages of former writers: of other alerters, since only one is active, and of any part on
-/// controllers that are gone. Only if each of their entries is covered elsewhere.
+/// controllers that are gone. Only if each of their entries is covered elsewhere; none is said of one that nobody understands.
 pub fn superseded(
-    pages: &Pages,
+    (pages, plain_until): (&Pages, Timestamp),
     writer: &Writer,
     is_gone: impl Fn(&str) -> bool,
-    is_covered: impl Fn(&Entry) -> bool,
-) -> Vec<(Writer, Vec<Write>)> {
+    is_covered: impl Fn(&Line) -> Option<bool>,
+    now: Timestamp,
+) -> Vec<PageWrites> {
     let is_done = |other: &Writer| other.part == Part::Alerter || is_gone(&other.controller);
     let done = pages.iter().filter(|(other, own)| {
-        let said = || own.values().flat_map(|page| page.entries.sound.values());
-        *other != writer
-            && is_done(other)
-            && sealed_head(own).is_some()
-            && said().next().is_some()
-            && said().all(&is_covered)
+        let mut said = own.values().flat_map(|page| &page.lines).filter_map(&is_covered).peekable();
+        let has_entries = said.peek().is_some();
+        *other != writer && is_done(other) && sealed_head(own).is_some() && has_entries && said.all(|is| is)
     });
-    let emptied = |number: &u16| Write { number: *number, last: HEAD, entries: Vec::new() };
-    done.map(|(other, own)| (other.clone(), own.keys().rev().map(emptied).collect())).collect()
+    let emptied = |number: &u16| (*number, Vec::new());
+    let writes = |(other, own): (&Writer, &BTreeMap<u16, Page>)| PageWrites {
+        writer: other.clone(),
+        writes: own.keys().rev().map(emptied).collect(),
+        head: head(pages, other, plain_until, now),
+    };
+    done.map(writes).collect()
 }
 
 /// The pages as they will be.
 struct Draft {
-    pages: BTreeMap<u16, Vec<Entry>>,
+    pages: BTreeMap<u16, Vec<Line>>,
     /// The entries that no page has.
-    missing: Vec<Entry>,
+    missing: Vec<Line>,
 }
 
 impl Draft {
-    fn planned(own: &BTreeMap<u16, Page>, wanted: &[Entry], now: Timestamp) -> Self {
-        let mut draft = Self::of(own, wanted, now);
-        draft.gather_sparse();
-        draft.fill_head();
-        draft
-    }
-
     /// Wanted entries stay in place. A copy that was moved into the head long enough ago counts only there.
-    fn of(own: &BTreeMap<u16, Page>, wanted: &[Entry], now: Timestamp) -> Self {
-        let mut left: BTreeMap<Key, &Entry> = BTreeMap::new();
-        for entry in wanted {
-            left.entry(entry.key()).or_insert(entry);
+    fn of(own: &BTreeMap<u16, Page>, wanted: &[Line], now: Timestamp) -> Self {
+        let mut left: BTreeMap<&str, &Line> = BTreeMap::new();
+        for line in wanted {
+            left.entry(&line.0).or_insert(line);
         }
-        let (mut pages, mut placed): (BTreeMap<u16, Vec<Entry>>, _) = (BTreeMap::new(), BTreeSet::new());
+        let (mut pages, mut placed): (BTreeMap<u16, Vec<Line>>, _) = (BTreeMap::new(), BTreeSet::new());
         // A page that the head names and that is lost is written again; a forged one does not count.
         let last = sealed_head(own).map_or(HEAD, |head| head.last);
         pages.extend((HEAD + 1..=last).chain(own.keys().copied()).map(|number| (number, Vec::new())));
         for (number, page) in own.iter().filter(|(_, page)| page.is_sealed) {
             let is_old = now.since(page.head.at) >= MOVED;
-            let kept = page
-                .entries
-                .sound
-                .iter()
-                .filter(|(key, entry)| left.get(key) == Some(entry) && !placed.contains(*key));
-            let kept: Vec<Entry> = kept.map(|(_, entry)| entry.clone()).collect();
+            let is_kept =
+                |line: &&Line| left.get(line.0.as_str()) == Some(line) && !placed.contains(line.0.as_str());
+            let kept: Vec<&Line> = page.lines.iter().filter(is_kept).collect();
+            pages.insert(*number, kept.iter().copied().cloned().collect());
             // A reader may have passed a young page before it was written: the other copy stays too.
             if is_old || *number != HEAD {
-                placed.extend(kept.iter().map(Entry::key));
+                placed.extend(kept.iter().map(|line| line.0.as_str()));
             }
-            pages.insert(*number, kept);
         }
-        let here: BTreeSet<Key> = pages.values().flatten().map(Entry::key).collect();
-        let missing = wanted.iter().filter(|entry| {
-            !here.contains(&entry.key()) && left.get(&entry.key()).is_some_and(|it| std::ptr::eq(*it, *entry))
-        });
+        for (key, _) in pages.values().flatten() {
+            left.remove(key.as_str());
+        }
+        // Each once, in the order of what is wanted.
+        let missing =
+            wanted.iter().filter(|line| left.get(line.0.as_str()).is_some_and(|it| std::ptr::eq(*it, *line)));
         Self { missing: missing.cloned().collect(), pages }
     }
 
     /// If there are more than twice as many pages as needed, the entries of the emptiest are copied into the head; a
     /// later plan removes them from that page.
     fn gather_sparse(&mut self) {
-        let size = |entries: &Vec<Entry>| entries.iter().map(length).sum::<usize>();
-        let others = || self.pages.iter().filter(|(number, entries)| **number != HEAD && !entries.is_empty());
-        let need = others().map(|(_, entries)| size(entries)).sum::<usize>().div_ceil(PAGE_MAX);
+        let size = |lines: &Vec<Line>| lines.iter().map(length).sum::<usize>();
+        let others = || self.pages.iter().filter(|(number, lines)| **number != HEAD && !lines.is_empty());
+        let need = others().map(|(_, lines)| size(lines)).sum::<usize>().div_ceil(PAGE_MAX);
         if others().count() <= need * 2 {
             return;
         }
-        let head: BTreeSet<Key> = self.pages.get(&HEAD).into_iter().flatten().map(Entry::key).collect();
-        let emptiest = others().min_by_key(|(_, entries)| size(entries)).map(|(_, entries)| entries.clone());
-        self.missing.extend(emptiest.into_iter().flatten().filter(|entry| !head.contains(&entry.key())));
+        let head: BTreeSet<&str> =
+            self.pages.get(&HEAD).into_iter().flatten().map(|line| line.0.as_str()).collect();
+        let emptiest = others().min_by_key(|(_, lines)| size(lines)).into_iter().flat_map(|(_, lines)| lines);
+        self.missing.extend(emptiest.filter(|line| !head.contains(line.0.as_str())).cloned());
     }
 
     /// Missing entries go into the head; what it cannot take becomes pages.
@@ -328,77 +338,46 @@ impl Draft {
         }
         self.pages.insert(HEAD, rest);
     }
-
-    /// The pages that differ from the present ones, and the head if the number of pages has changed.
-    fn writes(self, own: &BTreeMap<u16, Page>) -> Vec<Write> {
-        let last = self.last();
-        self.in_order(|number| {
-            let Some(page) = own.get(&number) else { return true };
-            let same = |entries: &Vec<Entry>| {
-                entries.len() == page.entries.sound.len()
-                    && entries.iter().all(|entry| page.entries.sound.get(&entry.key()) == Some(entry))
-            };
-            !(page.is_sealed && self.pages.get(&number).is_some_and(same))
-                || (number == HEAD && page.head.last != last)
-        })
-    }
-
-    fn last(&self) -> u16 {
-        let used = self.pages.iter().filter(|(_, entries)| !entries.is_empty());
-        used.map(|(number, _)| *number).max().unwrap_or(HEAD)
-    }
-
-    /// The head goes last: entries that leave it are elsewhere by then.
-    fn in_order(&self, is_meant: impl Fn(u16) -> bool) -> Vec<Write> {
-        let last = self.last();
-        let order = self.pages.range(1..).chain(self.pages.get_key_value(&HEAD));
-        let meant = order.filter(|(number, _)| is_meant(**number));
-        let write = |(number, entries): (&u16, &Vec<Entry>)| Write {
-            number: *number,
-            last: if *number == HEAD { last } else { 0 },
-            entries: entries.clone(),
-        };
-        meant.map(write).collect()
-    }
 }
 
-fn length(entry: &Entry) -> usize {
-    entry.key().to_string().len() + entry.value().len() + "=\n".len()
+fn length((key, value): &Line) -> usize {
+    key.len() + value.len() + "=\n".len()
 }
 
 /// Chunks in order, each of at most a page; a longer entry alone.
-fn chunks(entries: Vec<Entry>) -> Vec<Vec<Entry>> {
+fn chunks(lines: Vec<Line>) -> Vec<Vec<Line>> {
     let (mut chunks, mut size) = (vec![Vec::new()], 0);
-    for entry in entries {
-        let length = length(&entry);
+    for line in lines {
+        let length = length(&line);
         if size + length > PAGE_MAX && size > 0 {
             chunks.push(Vec::new());
             size = 0;
         }
         size += length;
-        chunks.last_mut().expect("there is a chunk from the beginning").push(entry);
+        chunks.last_mut().expect("there is a chunk from the beginning").push(line);
     }
     chunks
 }
 
-#[cfg(test)]
-mod tests;
-
 /// What each head's pages said, by the head's writer and date.
 #[derive(Debug, Default)]
-pub struct Heads(BTreeMap<(Writer, Timestamp), BTreeSet<Key>>);
+pub struct Heads(BTreeMap<(Writer, Timestamp), BTreeSet<String>>);
 
 impl Heads {
     /// Takes note of the heads that are there. Of each writer it keeps the newest that it has read too, and what `own`, this
     /// alerter's, names: an older configuration may be loaded twice.
-    pub fn note(&mut self, pages: &Pages, own: &Writer) {
+    pub fn note(&mut self, pages: &Pages, own: &Writer, is_understood: impl Fn(&Line) -> bool) {
         let mut meant = named(pages, own);
         for (writer, theirs) in pages.iter().filter(|(writer, _)| *writer != own) {
-            let is_understood = theirs.values().all(|page| page.entries.apart.is_empty());
-            let Some(head) = whole(theirs).filter(|_| is_understood) else { continue };
-            let said = || theirs.values().flat_map(|page| page.entries.sound.keys().cloned()).collect();
-            self.0.entry((writer.clone(), head.at)).or_insert_with(said);
-            meant.insert((writer.clone(), head.at));
+            let lines = || theirs.values().flat_map(|page| &page.lines);
+            let Some(at) = whole(theirs).map(|head| (writer.clone(), head.at)) else { continue };
+            if !self.0.contains_key(&at) {
+                if !lines().all(&is_understood) {
+                    continue;
+                }
+                self.0.insert(at.clone(), lines().map(|(key, _)| key.clone()).collect());
+            }
+            meant.insert(at);
         }
         // In order: the last of each writer is its newest.
         let newest: BTreeMap<Writer, Timestamp> = self.0.keys().cloned().collect();
@@ -406,20 +385,12 @@ impl Heads {
         self.0.retain(|head, _| meant.contains(head));
     }
 
-    /// The writers of whom `own` head names one that is gone, where all that it said is in `wanted`: a reader of the pages that
-    /// have all of `wanted` lacks nothing of it.
-    pub fn lost(&self, pages: &Pages, own: &Writer, wanted: &[Entry]) -> BTreeSet<Writer> {
+    /// The writers of whom `own` head names one that is gone, where all that it said is wanted: a reader of the pages that
+    /// have all that is wanted lacks nothing of it.
+    pub fn lost(&self, pages: &Pages, own: &Writer, is_wanted: impl Fn(&String) -> bool) -> BTreeSet<Writer> {
         let mut gone = named(pages, own);
         gone.retain(|(writer, at)| !has_head(pages, writer, *at));
-        if gone.is_empty() {
-            return BTreeSet::new();
-        }
-        let wanted: BTreeSet<Key> = wanted.iter().map(Entry::key).collect();
-        // A fencing that an agent wrote again was written without its mark; the mark says more.
-        let is_wanted = |key: &Key| {
-            wanted.contains(key) || matches!(key, Key::Again(id) if wanted.contains(&Key::Mark((*id).into())))
-        };
-        gone.retain(|head| self.0.get(head).is_some_and(|said| said.iter().all(is_wanted)));
+        gone.retain(|head| self.0.get(head).is_some_and(|said| said.iter().all(&is_wanted)));
         gone.into_iter().map(|(writer, _)| writer).collect()
     }
 }
@@ -429,3 +400,6 @@ fn named(pages: &Pages, own: &Writer) -> BTreeSet<(Writer, Timestamp)> {
     let head = pages.get(own).and_then(sealed_head);
     head.into_iter().flat_map(|head| &head.seen).map(|(writer, at)| (writer.clone(), *at)).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use secrecy::{ExposeSecret, SecretBox};
 use sha2::Sha256;
+use zeroize::Zeroizing;
 
 /// The label of this key: no other use of the same secret gives it.
 const LABEL: &[u8] = b"nova-host-alerter register 1";
@@ -20,19 +20,15 @@ const SHOWN: usize = 12;
 
 /// The keys of a controller: the first seals, any opens, so that a new key can be given to one controller after the
 /// other.
-#[derive(Clone, Default)]
-pub struct SealKeys(Arc<Vec<SecretBox<[u8; 32]>>>);
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct SealKeys(Arc<Vec<Zeroizing<[u8; 32]>>>);
 
 impl SealKeys {
     /// One key of each secret, whatever its length, with a label of our own: the secret is a key already, so RFC 5869 (section
     /// 3.3) needs its second step alone, of which this is the first block.
     pub fn derive<'a>(secrets: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let keys = secrets.into_iter().map(|secret| {
-            SecretBox::init_with_mut(|key: &mut [u8; 32]| {
-                key.copy_from_slice(
-                    &keyed(secret).chain_update(LABEL).chain_update([1]).finalize().into_bytes(),
-                );
-            })
+            Zeroizing::new(keyed(secret).chain_update(LABEL).chain_update([1]).finalize().into_bytes().into())
         });
         Self(Arc::new(keys.collect()))
     }
@@ -61,15 +57,6 @@ impl SealKeys {
     }
 }
 
-/// The same keys in the same order.
-impl PartialEq for SealKeys {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.iter().map(ExposeSecret::expose_secret).eq(other.0.iter().map(ExposeSecret::expose_secret))
-    }
-}
-
-impl Eq for SealKeys {}
-
 impl fmt::Debug for SealKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} key(s)", self.0.len())
@@ -77,8 +64,8 @@ impl fmt::Debug for SealKeys {
 }
 
 /// A place has no line break, so no other pair of place and text gives the same bytes.
-fn mac(key: &SecretBox<[u8; 32]>, place: &str, text: &str) -> Hmac<Sha256> {
-    keyed(key.expose_secret()).chain_update(place).chain_update("\n").chain_update(text)
+fn mac(key: &[u8; 32], place: &str, text: &str) -> Hmac<Sha256> {
+    keyed(key).chain_update(place).chain_update("\n").chain_update(text)
 }
 
 fn keyed(key: &[u8]) -> Hmac<Sha256> {

@@ -14,16 +14,16 @@ use marks::time::Timestamp;
 const ID: &str = "0199c2a4-7d1e-7b3a-9f00-0123456789ab";
 
 /// One entry of each kind.
-pub(super) fn sample_entries() -> [Entry; 14] {
-    let samples = include_str!("../../../marks/src/register/samples.txt").lines();
+pub(crate) fn sample_entries() -> [Entry; 14] {
+    let samples = include_str!("../../marks/src/register/samples.txt").lines();
     let read = |line: &str| {
         let (key, value) = line.split_once(' ').unwrap();
-        Entry::parse(Key::parse(key).unwrap(), value).unwrap()
+        Entry::read(key, value).unwrap()
     };
     samples.map(read).collect::<Vec<_>>().try_into().unwrap()
 }
 
-fn entry() -> Entry {
+pub(crate) fn entry() -> Entry {
     sample_entries()[0].clone()
 }
 
@@ -66,7 +66,6 @@ impl Cluster {
             cibadmin: at("cibadmin"),
             crm_node: at("crm_node"),
             stonith_admin: at("stonith_admin"),
-            ..Tools::default()
         };
         let cluster = Self { dir, tools };
         cluster.repair();
@@ -88,17 +87,24 @@ impl Cluster {
         fs::rename(new, path).unwrap();
     }
 
+    fn to(&self, register: Register) -> Access {
+        Access { tools: self.tools.clone(), ..Access::to(register, None) }
+    }
+
     fn publish(&self, register: Register, milliseconds: u64) -> Result<(), &'static str> {
-        let deadline = Instant::now() + Duration::from_millis(milliseconds);
-        publish(register, &self.tools, &[entry()], deadline).map_err(|e| e.kind())
+        self.to(register).publish(&entry(), within(milliseconds)).map_err(|e| e.kind())
     }
 
     fn read(&self, register: Register) -> Result<Entries, &'static str> {
-        read(register, &self.tools, Instant::now() + Duration::from_secs(20)).map_err(|e| e.kind())
+        self.to(register).read(within(ENOUGH)).map_err(|e| e.kind())
     }
 }
 
 const ENOUGH: u64 = 20_000;
+
+fn within(milliseconds: u64) -> Instant {
+    Instant::now() + Duration::from_millis(milliseconds)
+}
 
 /// S1-27, S1-28: published entries are read, and publishing them again changes nothing.
 #[test]
@@ -155,12 +161,11 @@ fn tools_that_fail_hang_or_print_too_much_are_reported() {
         cibadmin: missing.clone(),
         crm_node: missing.clone(),
         stonith_admin: missing,
-        ..Tools::default()
     };
-    let deadline = Instant::now() + Duration::from_secs(5);
     for register in [Register::Attrd, Register::Cib] {
-        assert_eq!(publish(register, &none, &[entry()], deadline).unwrap_err().kind(), "tool");
-        assert_eq!(read(register, &none, deadline).unwrap_err().kind(), "tool");
+        let access = Access { tools: none.clone(), ..Access::to(register, None) };
+        assert_eq!(access.publish(&entry(), within(5000)).unwrap_err().kind(), "tool");
+        assert_eq!(access.read(within(5000)).unwrap_err().kind(), "tool");
     }
 }
 
@@ -172,9 +177,8 @@ fn a_text_that_cannot_be_kept_is_refused() {
     let (mark, by) = (MarkId::parse(ID).unwrap(), String::new());
     let unnamed = Acknowledgement { mark, route: String::new(), at: Timestamp(0), by };
     let cluster = Cluster::new();
-    let deadline = Instant::now() + Duration::from_secs(5);
     for odd in [odd, Entry::Acknowledged(unnamed)] {
-        let refused = publish(Register::Attrd, &cluster.tools, &[odd], deadline).unwrap_err();
+        let refused = cluster.to(Register::Attrd).publish(&odd, within(5000)).unwrap_err();
         assert_eq!(refused.kind(), "unfit");
     }
 }
@@ -188,14 +192,14 @@ fn the_attribute_managers_own_words_are_read() {
   <status code="0" message="OK"/>
 </pacemaker-result>
 "#;
-    let read = parse_output(Register::Attrd, recorded).unwrap();
+    let read = Entries::of(&attrd::values(recorded, NAME).unwrap());
     assert!(read.apart.is_empty(), "{read:?}");
     let Some(Entry::Fencing(fencing)) = read.sound.into_values().next() else { panic!("no entry") };
     assert_eq!((fencing.node.as_str(), fencing.asked_at), ("compute1", Timestamp(1_795_262_685_712)));
     assert_eq!(fencing.incarnation, Some(Incarnation::new("ctl1", 3, 1_795_262_678)));
     assert_eq!(fencing.given_domain.as_deref(), Some("my.cloud.com"));
     let half = &recorded[..recorded.len() / 2];
-    assert_eq!(parse_output(Register::Attrd, half).unwrap_err().kind(), "unreadable");
+    assert_eq!(attrd::values(half, NAME).unwrap_err().kind(), "unreadable");
 }
 
 /// As from 2.0.5 to 2.1.2, which have no `--output-as`. The broken variants read nothing, so that a lost controller's
@@ -235,10 +239,10 @@ fn the_cib_managers_own_words_are_read() {
     );
     // Asked for one element, it prints just that.
     for recorded in [set, &whole] {
-        let read = parse_output(Register::Cib, recorded).unwrap();
+        let read = Entries::of(&cib::named(recorded, NAME).unwrap());
         assert!(read.apart.is_empty(), "{read:?}");
         let Some(Entry::Fencing(fencing)) = read.sound.into_values().next() else { panic!("no entry") };
         assert_eq!((fencing.node.as_str(), fencing.origin), ("compute9", Origin::Shell));
     }
-    assert_eq!(parse_output(Register::Cib, &whole[..whole.len() / 2]).unwrap_err().kind(), "unreadable");
+    assert_eq!(cib::named(&whole[..whole.len() / 2], NAME).unwrap_err().kind(), "unreadable");
 }

@@ -32,12 +32,11 @@ impl Cluster {
     }
 
     fn publish_all(&self, register: Register, entries: &[Entry]) -> Published {
-        publish_all(register, &self.tools, entries, Instant::now() + Duration::from_millis(ENOUGH))
+        self.to(register).publish_all(entries, within(ENOUGH))
     }
 
     fn clear(&self, register: Register, keys: &[Key]) -> Result<(), &'static str> {
-        let deadline = Instant::now() + Duration::from_millis(ENOUGH);
-        clear(register, &self.tools, keys, deadline).map_err(|e| e.kind())
+        self.to(register).clear(keys, within(ENOUGH)).map_err(|e| e.kind())
     }
 
     fn keys(&self, register: Register) -> Vec<Key> {
@@ -108,8 +107,7 @@ fn another_word_on_the_same_mark_stands() {
             assert_eq!(published.standing, [entry.key()], "{published:?}");
         }
         if !matches!(entry, Entry::Fencing(_)) {
-            let deadline = Instant::now() + Duration::from_millis(ENOUGH);
-            let alone = publish(Register::Attrd, &cluster.tools, std::slice::from_ref(&entry), deadline);
+            let alone = cluster.to(Register::Attrd).publish(&entry, within(ENOUGH));
             assert_eq!(alone.map_err(|e| e.kind()), if own_id { Err("other-value") } else { Ok(()) });
         }
         assert_eq!(cluster.file(&format!("attrd/{}", entry.key())), standing, "it was not written over");
@@ -139,12 +137,10 @@ fn one_that_fails_keeps_no_other_back_but_a_tool_that_hangs_ends_all() {
     let last = entries.last().unwrap();
     assert_eq!(failures(published), [(last.key(), "unfit"), (entries[3].key(), "tool")]);
     cluster.put("attrd_updater", &with("exit 0"));
-    let deadline = Instant::now() + Duration::from_millis(ENOUGH);
-    let published = publish_all(Register::Attrd, &cluster.tools, &entries[..4], deadline);
+    let published = cluster.to(Register::Attrd).publish_all(&entries[..4], within(2000));
     assert_eq!(failures(published), [(entries[3].key(), "not-read-back")]);
     cluster.put("attrd_updater", &with("exec sleep 1000"));
-    let deadline = Instant::now() + Duration::from_secs(6);
-    let published = publish_all(Register::Attrd, &cluster.tools, &entries[..4], deadline);
+    let published = cluster.to(Register::Attrd).publish_all(&entries[..4], within(6000));
     assert_eq!(published.standing, keys(&entries[..3]));
     assert_eq!(published.stopped.map(|e| e.kind()), Some("tool"));
 }
@@ -171,7 +167,6 @@ fn a_settlement_is_deleted_last() {
     let deaf = ATTRD.replace(r#": > "$D/attrd/$key""#, ":");
     assert_ne!(deaf, ATTRD);
     cluster.put("attrd_updater", &deaf);
-    let deadline = Instant::now() + Duration::from_secs(4);
-    let cleared = clear(Register::Attrd, &cluster.tools, &backwards, deadline);
+    let cleared = cluster.to(Register::Attrd).clear(&backwards, within(4000));
     assert_eq!(cleared.unwrap_err().kind(), "not-gone");
 }

@@ -37,7 +37,7 @@ pub enum EtcdFault {
 
 impl EtcdFault {
     /// The meaning of an error message. More specific patterns come first: an unreachable member is silent as well.
-    pub(super) fn of(said: &str) -> Self {
+    pub(crate) fn of(said: &str) -> Self {
         const WORDS: [(&str, EtcdFault); 15] = [
             ("database space exceeded", EtcdFault::Full),
             ("authentication failed", EtcdFault::Login),
