@@ -105,24 +105,22 @@ fn write_again(
         register.as_str(),
         entries.len()
     ));
-    let (standing, error) = put_again(call, settings, &entries);
-    note(call, settings, ended.into_iter().chain(standing).collect());
-    error.map_or(Ok(()), |error| Err(error.into()))
+    let mut published = ended;
+    let done = put_again(call, &settings.access(&call.paths), &entries, &mut published);
+    note(call, settings, published);
+    Ok(done?)
 }
 
-/// Returns the keys of those that are there, and the first fault.
-fn put_again(call: &Call, settings: &Settings, entries: &[Entry]) -> (Vec<String>, Option<RegisterError>) {
-    let (access, limit) = (settings.access(&call.paths), soon(call, REGISTER_LIMIT));
-    let keys = |all: &[Entry]| all.iter().map(|entry| entry.key().to_string()).collect();
+fn put_again(call: &Call, access: &Access, entries: &[Entry], published: &mut Vec<String>) -> Done {
+    let limit = soon(call, REGISTER_LIMIT);
     if access.has_pages() {
-        return match pages::add(&Turn::of(call, limit), &access, entries, limit) {
-            Ok(()) => (keys(entries), None),
-            Err(e) => (Vec::new(), Some(e)),
-        };
+        pages::add(&Turn::of(call, limit), access, entries, limit)?;
+        published.extend(entries.iter().map(|entry| entry.key().to_string()));
+        return Ok(());
     }
-    let done = access.publish_all(entries, limit);
-    let failed = done.failed.into_iter().map(|(_, error)| error);
-    (done.standing.iter().map(Key::to_string).collect(), done.stopped.into_iter().chain(failed).next())
+    let (standing, done) = access.publish_all(entries, limit).result();
+    published.extend(standing.iter().map(Key::to_string));
+    done
 }
 
 /// On this agent's pages, or without a key each separately.

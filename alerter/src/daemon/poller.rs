@@ -281,13 +281,7 @@ impl Poller {
     /// Says whether all was written.
     async fn write_pages(&mut self, shared: &Shared, writes: PageWrites) -> bool {
         let cluster = self.cluster.clone();
-        let written = self.attending(cluster.write_pages(writes)).await;
-        if written.is_err() {
-            shared.metrics.register_unwritten();
-        }
-        let is_written = written.is_ok();
-        shared.base.seen().note_writing(written.err().map(|error| error.to_string()));
-        is_written
+        note_writing(shared, self.attending(cluster.write_pages(writes)).await)
     }
 
     /// Empties the pages of writers that are gone, and removes what controllers without a key have left.
@@ -340,13 +334,9 @@ impl Poller {
     /// Gives the keys of the entries that are in the register now.
     async fn write(&mut self, shared: &Shared, lacking: Vec<Entry>) -> Vec<Key> {
         let cluster = self.cluster.clone();
-        let written = self.attending(cluster.publish(lacking)).await;
-        if written.stopped.is_some() || !written.failed.is_empty() {
-            shared.metrics.register_unwritten();
-        }
-        let fault = written.stopped.or_else(|| written.failed.into_iter().next().map(|(_, error)| error));
-        shared.base.seen().note_writing(fault.map(|error| error.to_string()));
-        written.standing
+        let (standing, done) = self.attending(cluster.publish(lacking)).await.result();
+        note_writing(shared, done);
+        standing
     }
 
     async fn note(&self, shared: &Shared, standing: Vec<String>) -> Done {
@@ -388,4 +378,15 @@ impl Poller {
             Err(error) => tracing::warn!(kind = error.kind(), "old entries stay in the register: {error}"),
         }
     }
+}
+
+/// Takes note of the result of a write; says whether all was written.
+fn note_writing(shared: &Shared, done: register::Done) -> bool {
+    let fault = done.err().map(|error| error.to_string());
+    let is_written = fault.is_none();
+    if !is_written {
+        shared.metrics.register_unwritten();
+    }
+    shared.base.seen().note_writing(fault);
+    is_written
 }

@@ -84,9 +84,7 @@ impl Access {
     /// # Errors
     /// [`RegisterError`]; it may be there.
     pub fn publish(&self, entry: &Entry, deadline: Instant) -> Done {
-        let Published { failed, stopped, .. } =
-            self.put(std::slice::from_ref(entry), Some(entry.key().to_string()), deadline);
-        stopped.into_iter().chain(failed.into_iter().map(|(_, why)| why)).next().map_or(Ok(()), Err)
+        self.put(std::slice::from_ref(entry), Some(entry.key().to_string()), deadline).result().1
     }
 
     /// Writes the entries that are not there yet, and reads once for all of them. A failed one does not block the others; a

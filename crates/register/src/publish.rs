@@ -123,6 +123,12 @@ impl Publishing<'_> {
 }
 
 impl Published {
+    /// What is there, and the first fault.
+    pub fn result(self) -> (Vec<Key>, Done) {
+        let failed = self.failed.into_iter().map(|(_, why)| why);
+        (self.standing, self.stopped.into_iter().chain(failed).next().map_or(Ok(()), Err))
+    }
+
     /// Notes present entries; returns the others, each with what is wrong.
     fn sort<'e>(&mut self, entries: Vec<&'e Entry>, values: &BTreeMap<String, String>) -> Missing<'e> {
         let mut missing = Vec::new();
