@@ -204,6 +204,11 @@ pub const MUTANTS: &[Mutant] = &[
         "|| (false && *self == without_a_key)",
         ["what_an_alerter_with_another_key"]
     },
+    old! { "S6: a stranger's value is asked for until the end of the time", "crates/register/src/publish.rs",
+        "Held::Other if can_come =>" =>
+        "Held::Other if can_come || true =>",
+        ["what_cannot_change"]
+    },
     old! { "45 A1: each alerter finds out by itself of which outage node_fenced is", "crates/journal/src/register/entries.rs",
         "s.witness = 'alert' OR s.witness = 'node-fenced'" =>
         "s.witness = 'alert' OR s.witness = 'none'",

@@ -49,11 +49,7 @@ impl Publishing<'_> {
             Err(error) if self.alone.is_some() => return Err(error),
             _ => {}
         }
-        let (missing, blocked): (Missing<'_>, Missing<'_>) = published
-            .sort(fit, &self.values()?)
-            .into_iter()
-            .partition(|(_, why)| matches!(why, RegisterError::NotReadBack { .. }));
-        published.note(blocked);
+        let missing = published.sort(fit, &self.values()?, false);
         if missing.is_empty() {
             return Ok(());
         }
@@ -74,7 +70,7 @@ impl Publishing<'_> {
         for batch in batches(&lines, self.backend.limits()) {
             match self.backend.write(self.at, Place::Plain, batch) {
                 Ok(true) => {}
-                Err(error) if !is_new && error.is_of_one_entry() => return Ok(false),
+                Err(error) if self.alone.is_none() && error.is_of_one_entry() => return Ok(false),
                 other => return other,
             }
         }
@@ -105,10 +101,15 @@ impl Publishing<'_> {
         Ok(written)
     }
 
+    /// Of several, one that was absent and has another value now was written by somebody else. Alone it may be the value from before: a new
+    /// one is written without reading.
     fn confirm(&self, written: Vec<&Entry>, published: &mut Published) -> Done {
+        if written.is_empty() {
+            return Ok(());
+        }
         let (mut missing, mut left) = (Vec::new(), written);
         until(self.backend.traits().is_late, || {
-            missing = published.sort(std::mem::take(&mut left), &self.values()?);
+            missing = published.sort(std::mem::take(&mut left), &self.values()?, self.alone.is_some());
             left.extend(missing.iter().map(|(entry, _)| *entry));
             Ok(left.is_empty())
         })?;
@@ -129,15 +130,21 @@ impl Published {
         (self.standing, self.stopped.into_iter().chain(failed).next().map_or(Ok(()), Err))
     }
 
-    /// Notes present entries; returns the others, each with what is wrong.
-    fn sort<'e>(&mut self, entries: Vec<&'e Entry>, values: &BTreeMap<String, String>) -> Missing<'e> {
+    /// Notes present entries, and blocked ones unless those can still come; returns the others, each with what is wrong.
+    fn sort<'e>(
+        &mut self,
+        entries: Vec<&'e Entry>,
+        values: &BTreeMap<String, String>,
+        can_come: bool,
+    ) -> Missing<'e> {
         let mut missing = Vec::new();
         for entry in entries {
             let key = entry.key().to_string();
             match entry.held(values.get(&key).map_or("", String::as_str)) {
                 Held::Absent => missing.push((entry, RegisterError::NotReadBack { key })),
                 Held::Counts => self.standing.push(entry.key()),
-                Held::Other => missing.push((entry, RegisterError::Other { key })),
+                Held::Other if can_come => missing.push((entry, RegisterError::Other { key })),
+                Held::Other => self.failed.push((entry.key(), RegisterError::Other { key })),
             }
         }
         missing

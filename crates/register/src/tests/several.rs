@@ -145,6 +145,30 @@ fn one_that_fails_keeps_no_other_back_but_a_tool_that_hangs_ends_all() {
     assert_eq!(published.stopped.map(|e| e.kind()), Some("tool"));
 }
 
+/// A tool takes a tenth of a second, and a host waits. The broken variants ask for a stranger's value until the end of the time, or once more
+/// after each rejection.
+#[test]
+fn what_cannot_change_is_not_asked_again() {
+    let cluster = Cluster::new();
+    let (entry, settled) = (entry(), &sample_entries()[3]);
+    cluster.put("attrd_updater", &ATTRD.replace(r#"printf %s "$value""#, "printf %s other"));
+    let published = cluster.publish_all(Register::Attrd, std::slice::from_ref(&entry));
+    assert_eq!(failures(published), [(entry.key(), "other-value")]);
+    assert_eq!(cluster.file("calls").lines().count(), 3, "read, written, read: {}", cluster.file("calls"));
+    cluster
+        .put("cibadmin", "echo cibadmin $1 >> \"$D/calls\"\ncase $1 in --create) exit 1 ;; esac\nexit 105");
+    let calls = || cluster.file("calls").lines().filter(|line| line.starts_with("cibadmin")).count();
+    for entry in [&entry, settled] {
+        let before = calls();
+        assert_eq!(cluster.to(Register::Cib).publish(entry, within(ENOUGH)).unwrap_err().kind(), "tool");
+        assert_eq!(calls() - before, 1, "{}", cluster.file("calls"));
+    }
+    let before = calls();
+    let published = cluster.publish_all(Register::Cib, std::slice::from_ref(settled));
+    assert_eq!(failures(published), [(settled.key(), "tool")]);
+    assert_eq!(calls() - before, 3, "inserted, read, and inserted alone: {}", cluster.file("calls"));
+}
+
 /// If the settlement were deleted first, an alerter that reads in between would send the rest as a new outage.
 #[test]
 fn a_settlement_is_deleted_last() {
