@@ -33,7 +33,7 @@ const SEEN: char = '@';
 const VERSION: &str = "2";
 /// Bytes of a page before it is packed. Entries pack to a sixth: some 13 KiB in the register.
 pub const PAGE_MAX: usize = 80 << 10;
-/// No line of an entry is shorter: a stranger's page takes no more memory than one of ours.
+/// No line of an entry is shorter. What a page without a seal has beyond that is not read: it takes no more memory than one of ours.
 const LINE_MIN: usize = 40;
 /// None of our pages is longer.
 const UNPACKED_MAX: usize = 256 << 10;
@@ -91,20 +91,18 @@ pub fn read(writer: &Writer, number: u16, page: &str, keys: &SealKeys) -> Result
     }
     let (text, seal) = page.rsplit_once(';').ok_or(Why::Malformed)?;
     let is_sealed = keys.opens(&place(writer, number), text, seal);
-    let limit = if is_sealed { UNPACKED_MAX } else { PAGE_MAX };
+    let (limit, most) = if is_sealed { (UNPACKED_MAX, usize::MAX) } else { (PAGE_MAX, PAGE_MAX / LINE_MIN) };
     let (mut head, lines) = unpack(text, limit).ok_or(Why::Malformed)?;
     let mut own = Vec::new();
     for line in lines.lines() {
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
         match key.strip_prefix(SEEN) {
             Some(other) => head.seen.extend(seen(other, value)),
-            None => own.push((key.to_owned(), value.to_owned())),
+            None if own.len() < most => own.push((key.to_owned(), value.to_owned())),
+            None => break,
         }
     }
-    match is_sealed || own.len() <= PAGE_MAX / LINE_MIN {
-        true => Ok(Page { head, is_sealed, lines: own }),
-        false => Err(Why::Malformed),
-    }
+    Ok(Page { head, is_sealed, lines: own })
 }
 
 fn seen(writer: &str, at: &str) -> Option<(Writer, Timestamp)> {

@@ -445,7 +445,7 @@ fn what_a_stranger_packs_is_bounded() {
     let head = "2;1;0;0";
     let packed = |lines: &str| URL_SAFE_NO_PAD.encode(compress_to_vec(lines.as_bytes(), LEVEL));
     let many = format!("{head};{};", packed(&"x=1\n".repeat(PAGE_MAX / 4)));
-    assert_eq!(read(&writer(), 0, &many, &keys()), Err(Why::Malformed));
+    assert_eq!(read(&writer(), 0, &many, &keys()).unwrap().lines.len(), PAGE_MAX / LINE_MIN);
     let long = format!("{head};{};", packed(&"x=1\n".repeat(PAGE_MAX)));
     assert_eq!(read(&writer(), 0, &long, &keys()), Err(Why::Malformed));
 }
