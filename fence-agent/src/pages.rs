@@ -12,7 +12,7 @@ use marks::time::Timestamp;
 use nix::fcntl::{Flock, FlockArg};
 use pacemaker::aside;
 use register::pages::{self, Line, Pages};
-use register::{Access, Done};
+use register::{Access, Done, is_understood};
 
 use crate::call::{Call, controller};
 
@@ -49,7 +49,7 @@ pub(crate) fn add(_turn: &Turn, access: &Access, new: &[Entry], deadline: Instan
     let (writer, now) = (Part::Agent.on(&controller()), Timestamp::now());
     let wanted: Vec<Line> = new.iter().map(Entry::line).chain(still_needed(&found, &writer, now)).collect();
     let there = (&found, Timestamp(0));
-    match pages::own_writes(there, (&writer, &wanted), (&BTreeSet::new(), false), now) {
+    match pages::own_writes(there, (&writer, &wanted, is_understood), (&BTreeSet::new(), false), now) {
         Some(writes) => access.write_pages(&writes, deadline),
         None => Ok(()),
     }

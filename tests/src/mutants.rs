@@ -204,10 +204,9 @@ pub const MUTANTS: &[Mutant] = &[
         "|| (false && *self == without_a_key)",
         ["what_an_alerter_with_another_key"]
     },
-    old! { "S6: a stranger's value is asked for until the end of the time", "crates/register/src/publish.rs",
-        "Held::Other if can_come =>" =>
-        "Held::Other if can_come || true =>",
-        ["what_cannot_change"]
+    old! { "S6: what another release wrote goes with the next write", "crates/register/src/pages.rs",
+        "|| !is_understood(line);" => "|| false && !is_understood(line);",
+        ["what_another_release_wrote"]
     },
     old! { "45 A1: each alerter finds out by itself of which outage node_fenced is", "crates/journal/src/register/entries.rs",
         "s.witness = 'alert' OR s.witness = 'node-fenced'" =>

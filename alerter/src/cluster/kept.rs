@@ -8,7 +8,7 @@ use marks::register::{Entries, Entry, Key, Part, Register, Writer};
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 use register::pages::{self, Heads, Line, PageWrites, Pages};
-use register::{Paged, SealKeys};
+use register::{Paged, SealKeys, is_understood};
 
 use super::matter::{Fault, Matter};
 use super::upkeep;
@@ -80,8 +80,19 @@ fn size(longest: usize) -> Option<Fault> {
     (longest > QUARTER).then(|| (Matter::RegisterSize, what()))
 }
 
+/// The writes that bring this alerter's pages to what is wanted; with `all` also pages that are right already.
+pub fn own_writes(
+    there: (&Pages, Timestamp),
+    (writer, wanted): (&Writer, &[Line]),
+    (heads, all): (&Heads, bool),
+    now: Timestamp,
+) -> Option<PageWrites> {
+    let lost = lost(heads, there.0, writer, wanted);
+    pages::own_writes(there, (writer, wanted, is_understood), (&lost, all), now)
+}
+
 /// The writers of whom this alerter's head names one that is gone, where all that it said is wanted.
-pub fn lost(heads: &Heads, pages: &Pages, writer: &Writer, wanted: &[Line]) -> BTreeSet<Writer> {
+fn lost(heads: &Heads, pages: &Pages, writer: &Writer, wanted: &[Line]) -> BTreeSet<Writer> {
     let is_there = |key: String| wanted.iter().any(|(wanted, _)| *wanted == key);
     heads.lost(pages, writer, |key| match Key::parse(key) {
         // A fencing that an agent wrote again was written without its mark; the mark says more.

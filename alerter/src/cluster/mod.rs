@@ -23,7 +23,7 @@ use register::{Access, Done, Published};
 use tokio::sync::oneshot;
 
 pub use clocks::Trust;
-pub use kept::{Kept, Rewriting, left_over, lost, superseded};
+pub use kept::{Kept, Rewriting, left_over, own_writes, superseded};
 pub use matter::{Fault, Matter};
 pub(crate) use members::{AUDIT_AFTER, sentence as missed_sentence};
 pub use seen::Seen;

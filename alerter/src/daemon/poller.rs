@@ -8,8 +8,8 @@ use journal::{Done, Journal, RegisterWait};
 use marks::register::{Entries, Entry, Key, Part, Register};
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
-use register::Paged;
 use register::pages::{self, Heads, Line, PageWrites, Pages};
+use register::{Paged, is_understood};
 
 use crate::cluster::{self, Cluster, POLL, Rewriting, Trust, View};
 use crate::daemon::checks;
@@ -258,10 +258,9 @@ impl Poller {
         let (register, instant) = (self.cluster.register(), Instant::now());
         let all = view.cib.as_ref().is_ok_and(|cib| self.rewriting.is_due(register, cib, instant));
         let lines: Vec<Line> = wanted.iter().map(Entry::line).collect();
-        self.heads.note(&pages, &writer, |(key, value)| Entry::read(key, value).is_ok());
-        let lost = cluster::lost(&self.heads, &pages, &writer, &lines);
+        self.heads.note(&pages, &writer, is_understood);
         let there = (&pages, paged.plain_until);
-        let writes = pages::own_writes(there, (&writer, &lines), (&lost, all), now);
+        let writes = cluster::own_writes(there, (&writer, &lines), (&self.heads, all), now);
         if written.is_none() && writes.is_none() {
             shared.base.looks.note_whole(view.taken);
         }

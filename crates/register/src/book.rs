@@ -1,6 +1,6 @@
 //! Everything that stands in a register: the pages of all writers, and what stands beside them.
 
-use marks::register::{Apart, Entries, KEPT, Key, Part, Stands, Trust, Why, Writer};
+use marks::register::{Apart, Entries, Entry, KEPT, Key, Part, Stands, Trust, Why, Writer};
 use marks::time::Timestamp;
 
 use crate::error::Done;
@@ -163,6 +163,11 @@ pub fn united(
     }
     all.unite_all(plain, Stands::Apart(None), &trust);
     all
+}
+
+/// Whether this release knows what a line says; another one may.
+pub fn is_understood((key, value): &Line) -> bool {
+    Entry::read(key, value).is_ok()
 }
 
 /// Until when an unsealed entry counts if its supposed writer was never seen to seal: long enough to give every controller

@@ -34,7 +34,7 @@ use book::Book;
 use pages::{HEAD, PageWrites, Pages};
 use publish::Publishing;
 
-pub use book::{Found, Paged, plain_until, united};
+pub use book::{Found, Paged, is_understood, plain_until, united};
 pub use error::{Done, RegisterError};
 pub use etcd::{Etcd, Login};
 pub use etcd_fault::EtcdFault;

@@ -183,15 +183,15 @@ pub struct PageWrites {
 
 /// The writes that bring a writer's own pages to what is `wanted`; none where there is nothing to do. With `all` also pages that are right
 /// already: a controller that has joined may lack them. A head that names a `lost` one is written again too: a reader would miss what that
-/// said.
+/// said. What is not understood stays: another release wrote it, and reads it when it is back.
 pub fn own_writes(
     (pages, plain_until): (&Pages, Timestamp),
-    (writer, wanted): (&Writer, &[Line]),
+    (writer, wanted, is_understood): (&Writer, &[Line], impl Fn(&Line) -> bool),
     (lost, all): (&BTreeSet<Writer>, bool),
     now: Timestamp,
 ) -> Option<PageWrites> {
-    let none = BTreeMap::new();
-    let (writes, last) = plan(pages.get(writer).unwrap_or(&none), wanted, all || !lost.is_empty(), now);
+    let (none, all) = (BTreeMap::new(), all || !lost.is_empty());
+    let (writes, last) = plan(pages.get(writer).unwrap_or(&none), (wanted, is_understood), all, now);
     let mut head = Head { last, ..head(pages, writer, plain_until, now) };
     head.seen.retain(|other, _| !lost.contains(other));
     (!writes.is_empty()).then(|| PageWrites { writer: writer.clone(), writes, head })
@@ -225,18 +225,27 @@ pub fn keys_on<'p>(pages: &'p Pages, writer: &Writer) -> BTreeSet<&'p str> {
 
 /// The pages that a writer has to write, in order, and the number of its last page; with `all` also unchanged ones. Of duplicate keys the
 /// first counts. Pure.
-fn plan(own: &BTreeMap<u16, Page>, wanted: &[Line], all: bool, now: Timestamp) -> (Vec<Write>, u16) {
+fn plan(
+    own: &BTreeMap<u16, Page>,
+    wanted: (&[Line], impl Fn(&Line) -> bool),
+    all: bool,
+    now: Timestamp,
+) -> (Vec<Write>, u16) {
     let mut draft = Draft::of(own, wanted, now);
     draft.gather_sparse();
     draft.fill_head();
-    let used = draft.pages.iter().filter(|(_, lines)| !lines.is_empty());
-    let last = used.map(|(number, _)| *number).max().unwrap_or(HEAD);
+    let last = last_used(&draft.pages);
     // The head goes last: entries that leave it are elsewhere by then.
     let head = draft.pages.remove_entry(&HEAD);
     let in_order = draft.pages.into_iter().chain(head);
     let is_meant =
         |(number, lines): &Write| all || differs(own.get(number), lines, (*number == HEAD).then_some(last));
     (in_order.filter(is_meant).collect(), last)
+}
+
+/// The number of the last page with an entry.
+fn last_used(pages: &BTreeMap<u16, Vec<Line>>) -> u16 {
+    pages.iter().rfind(|(_, lines)| !lines.is_empty()).map_or(HEAD, |(number, _)| *number)
 }
 
 /// Whether a page is not there yet as it is to be; in the head also the number of the last page.
@@ -248,7 +257,7 @@ fn differs(page: Option<&Page>, lines: &[Line], last: Option<u16>) -> bool {
 }
 
 /// The writes that empty pages of former writers: of other alerters, since only one is active, and of any part on
-/// controllers that are gone. Only if each of their entries is covered elsewhere; none is said of one that nobody understands.
+/// controllers that are gone. Only if each of their entries is covered elsewhere. None is said of one that is not understood; it stays.
 pub fn superseded(
     (pages, plain_until): (&Pages, Timestamp),
     writer: &Writer,
@@ -262,11 +271,14 @@ pub fn superseded(
         let has_entries = said.peek().is_some();
         *other != writer && is_done(other) && sealed_head(own).is_some() && has_entries && said.all(|is| is)
     });
-    let emptied = |number: &u16| (*number, Vec::new());
-    let writes = |(other, own): (&Writer, &BTreeMap<u16, Page>)| PageWrites {
-        writer: other.clone(),
-        writes: own.keys().rev().map(emptied).collect(),
-        head: head(pages, other, plain_until, now),
+    let left = |page: &Page| -> Vec<Line> {
+        let left = page.lines.iter().filter(|line| page.is_sealed && is_covered(line).is_none());
+        left.cloned().collect()
+    };
+    let writes = |(other, own): (&Writer, &BTreeMap<u16, Page>)| {
+        let rest: BTreeMap<u16, Vec<Line>> = own.iter().map(|(number, page)| (*number, left(page))).collect();
+        let head = Head { last: last_used(&rest), ..head(pages, other, plain_until, now) };
+        PageWrites { writer: other.clone(), writes: rest.into_iter().rev().collect(), head }
     };
     done.map(writes).collect()
 }
@@ -279,8 +291,12 @@ struct Draft {
 }
 
 impl Draft {
-    /// Wanted entries stay in place. A copy that was moved into the head long enough ago counts only there.
-    fn of(own: &BTreeMap<u16, Page>, wanted: &[Line], now: Timestamp) -> Self {
+    /// Wanted entries stay in place, and what is not understood. A copy that was moved into the head long enough ago counts only there.
+    fn of(
+        own: &BTreeMap<u16, Page>,
+        (wanted, is_understood): (&[Line], impl Fn(&Line) -> bool),
+        now: Timestamp,
+    ) -> Self {
         let mut left: BTreeMap<&str, &Line> = BTreeMap::new();
         for line in wanted {
             left.entry(&line.0).or_insert(line);
@@ -291,18 +307,17 @@ impl Draft {
         pages.extend((HEAD + 1..=last).chain(own.keys().copied()).map(|number| (number, Vec::new())));
         for (number, page) in own.iter().filter(|(_, page)| page.is_sealed) {
             let is_old = now.since(page.head.at) >= MOVED;
-            let is_kept =
-                |line: &&Line| left.get(line.0.as_str()) == Some(line) && !placed.contains(line.0.as_str());
+            let is_wanted = |line: &Line| left.get(line.0.as_str()) == Some(&line) || !is_understood(line);
+            let is_kept = |line: &&Line| is_wanted(line) && !placed.contains(*line);
             let kept: Vec<&Line> = page.lines.iter().filter(is_kept).collect();
             pages.insert(*number, kept.iter().copied().cloned().collect());
             // A reader may have passed a young page before it was written: the other copy stays too.
             if is_old || *number != HEAD {
-                placed.extend(kept.iter().map(|line| line.0.as_str()));
+                placed.extend(kept);
             }
         }
-        for (key, _) in pages.values().flatten() {
-            left.remove(key.as_str());
-        }
+        let standing: BTreeSet<&Line> = pages.values().flatten().collect();
+        left.retain(|_, line| !standing.contains(*line));
         // Each once, in the order of what is wanted.
         let missing =
             wanted.iter().filter(|line| left.get(line.0.as_str()).is_some_and(|it| std::ptr::eq(*it, *line)));
@@ -318,10 +333,9 @@ impl Draft {
         if others().count() <= need * 2 {
             return;
         }
-        let head: BTreeSet<&str> =
-            self.pages.get(&HEAD).into_iter().flatten().map(|line| line.0.as_str()).collect();
+        let head: BTreeSet<&Line> = self.pages.get(&HEAD).into_iter().flatten().collect();
         let emptiest = others().min_by_key(|(_, lines)| size(lines)).into_iter().flat_map(|(_, lines)| lines);
-        self.missing.extend(emptiest.filter(|line| !head.contains(line.0.as_str())).cloned());
+        self.missing.extend(emptiest.filter(|line| !head.contains(line)).cloned());
     }
 
     /// Missing entries go into the head; what it cannot take becomes pages.

@@ -2,7 +2,6 @@ mod pages;
 mod several;
 
 use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use super::*;
@@ -34,39 +33,41 @@ struct Cluster {
 }
 
 const ATTRD: &str = r#"
-for word; do case $word in --node=*) key=${word#--node=} ;; --update=*) value=${word#--update=} ;; esac; done
+for word; do case $word in --name=*) A=$D/attrd/${word#--name=} ;; --node=*) key=${word#--node=} ;; --update=*) value=${word#--update=} ;; esac; done
 echo "$1 $2 $3 $4" >> "$D/calls"
+mkdir -p "$A"
 case " $* " in
-*" --private --node="*" --update="*) printf %s "$value" > "$D/attrd/$key"; exit 0 ;;
-*" --private --node="*" --delete "*) : > "$D/attrd/$key"; exit 0 ;;
+*" --private --node="*" --update="*) printf %s "$value" > "$A/$key"; exit 0 ;;
+*" --private --node="*" --delete "*) : > "$A/$key"; exit 0 ;;
 esac
-test -n "$(ls "$D/attrd")" || exit 78
+test -n "$(ls "$A")" || exit 78
 echo '<pacemaker-result>'
-for file in "$D"/attrd/*; do
+for file in "$A"/*; do
   case " $* " in *" --all "*) ;; *) test "${file##*/}" = "$key" || continue ;; esac
-  echo "<attribute name=\"host-failure\" value=\"$(cat "$file")\" host=\"${file##*/}\"/>"
+  echo "<attribute name=\"${A##*/}\" value=\"$(cat "$file")\" host=\"${file##*/}\"/>"
 done
 echo '</pacemaker-result>'"#;
 
 const CIBADMIN: &str = r#"
 case $1 in
+--modify) id=$(printf %s "$4" | sed 's/^[^"]*"\([^"]*\)".*/\1/'); test -e "$D/cib/$id" || exit 105; printf %s "$4" > "$D/cib/$id" ;;
 --create) id=$(printf %s "$4" | sed 's/^[^"]*"\([^"]*\)".*/\1/'); test ! -e "$D/cib/$id" || exit 108; printf %s "$4" > "$D/cib/$id" ;;
 *) test -n "$(ls "$D/cib")" || exit 105; echo '<crm_config>'; cat "$D"/cib/*; echo '</crm_config>' ;;
 esac"#;
 
+fn tools(at: impl Fn(&str) -> PathBuf) -> Tools {
+    let [attrd_updater, cibadmin, crm_node, stonith_admin] =
+        ["attrd_updater", "cibadmin", "crm_node", "stonith_admin"].map(at);
+    Tools { attrd_updater, cibadmin, crm_node, stonith_admin }
+}
+
 impl Cluster {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        for name in ["attrd", "cib"] {
-            fs::create_dir(dir.path().join(name)).unwrap();
+        for name in ["attrd/host-failure", "cib"] {
+            fs::create_dir_all(dir.path().join(name)).unwrap();
         }
-        let at = |name: &str| dir.path().join(name);
-        let tools = Tools {
-            attrd_updater: at("attrd_updater"),
-            cibadmin: at("cibadmin"),
-            crm_node: at("crm_node"),
-            stonith_admin: at("stonith_admin"),
-        };
+        let tools = tools(|name| dir.path().join(name));
         let cluster = Self { dir, tools };
         cluster.repair();
         cluster
@@ -124,7 +125,7 @@ fn what_is_published_is_read() {
 #[test]
 fn an_acknowledgement_is_no_copy() {
     let cluster = Cluster::new();
-    cluster.put("attrd_updater", &ATTRD.replace("> \"$D/attrd/$key\"", "> /dev/null"));
+    cluster.put("attrd_updater", &ATTRD.replace("> \"$A/$key\"", "> /dev/null"));
     assert_eq!(cluster.publish(Register::Attrd, 1500), Err("not-read-back"));
     cluster.put("cibadmin", &CIBADMIN.replace("> \"$D/cib/$id\"", "> /dev/null"));
     assert_eq!(cluster.publish(Register::Cib, ENOUGH), Err("not-read-back"));
@@ -155,13 +156,7 @@ fn tools_that_fail_hang_or_print_too_much_are_reported() {
         cluster.repair();
         assert_eq!(cluster.publish(Register::Attrd, ENOUGH), Ok(()), "{script}");
     }
-    let missing = Path::new("/nonexistent").to_owned();
-    let none = Tools {
-        attrd_updater: missing.clone(),
-        cibadmin: missing.clone(),
-        crm_node: missing.clone(),
-        stonith_admin: missing,
-    };
+    let none = tools(|_| PathBuf::from("/nonexistent"));
     for register in [Register::Attrd, Register::Cib] {
         let access = Access { tools: none.clone(), ..Access::to(register, None) };
         assert_eq!(access.publish(&entry(), within(5000)).unwrap_err().kind(), "tool");
@@ -213,10 +208,10 @@ fn an_attribute_manager_without_xml_is_read_in_lines() {
     cluster.put(
         "attrd_updater",
         r#"case " $* " in *--output-as*) exit 64 ;; esac
-           test -n "$(ls "$D/attrd")" || exit 105
+           test -n "$(ls "$D/attrd/host-failure")" || exit 105
            printf 'name="host-failure" host="f.x" value="name="host-failure" host="f.y" value="1"\n'
            echo 'name="other" host="f.z" value="1"'
-           for file in "$D"/attrd/*; do echo "name=\"host-failure\" host=\"${file##*/}\" value=\"$(cat "$file")\""; done"#,
+           for file in "$D"/attrd/host-failure/*; do echo "name=\"host-failure\" host=\"${file##*/}\" value=\"$(cat "$file")\""; done"#,
     );
     let read = cluster.read(Register::Attrd).unwrap();
     assert_eq!(read.sound, expected.sound);

@@ -10,8 +10,8 @@ use marks::register::{
     Acknowledgement, Entry, MarkEntry, Part, Register, Returned, SETTLED_MAX, Settled, Writer,
 };
 use marks::time::Timestamp;
-use register::Access;
 use register::pages::{self, Line, MOVED, PAGE_MAX, Page, Pages};
+use register::{Access, is_understood};
 use serde_json::json;
 use site::{CONFIG_PATH, keys_beside};
 
@@ -124,7 +124,8 @@ impl Life {
         for writer in [self.alerter.clone(), self.agent.clone()] {
             let found = self.read()?;
             let (there, lost) = ((&found, Timestamp(0)), BTreeSet::new());
-            let writes = pages::own_writes(there, (&writer, &self.wanted(&writer)), (&lost, false), self.now);
+            let own = (&writer, &self.wanted(&writer)[..], is_understood);
+            let writes = pages::own_writes(there, own, (&lost, false), self.now);
             if let Some(writes) = writes {
                 self.access.write_pages(&writes, Instant::now() + PATIENCE)?;
             }

@@ -38,27 +38,13 @@ fn lines(all: &[Entry]) -> Vec<Line> {
     all.iter().map(Entry::line).collect()
 }
 
-fn is_understood((key, value): &Line) -> bool {
-    Entry::read(key, value).is_ok()
-}
-
-/// As the poller does it.
-fn own_writes(
-    there: (&Pages, Timestamp),
-    (writer, wanted): (&Writer, &[Entry]),
-    (heads, all): (&Heads, bool),
-    now: Timestamp,
-) -> Option<PageWrites> {
-    let wanted = lines(wanted);
-    let lost = lost(heads, there.0, writer, &wanted);
-    pages::own_writes(there, (writer, &wanted), (&lost, all), now)
-}
-
 /// What stands there once this alerter has written that.
 fn after(mut paged: Paged, wanted: &[Entry]) -> Paged {
     let until = plain_until(&paged.pages, &paged.plain, true, NOW);
     let there = (&paged.pages, until);
-    if let Some(writes) = own_writes(there, (&alerter("ctl1"), wanted), (&Heads::default(), false), NOW) {
+    if let Some(writes) =
+        own_writes(there, (&alerter("ctl1"), &lines(wanted)), (&Heads::default(), false), NOW)
+    {
         writes.note(&mut paged.pages);
     }
     paged
@@ -67,12 +53,9 @@ fn after(mut paged: Paged, wanted: &[Entry]) -> Paged {
 #[test]
 fn own_pages_come_to_what_is_wanted_and_are_written_again_for_those_who_join() {
     let wanted = [entry("ctl1"), entry("ctl1")];
-    let paged = after(Paged::default(), &wanted);
-    let wanted_lines = lines(&wanted);
-    assert_eq!(
-        pages::keys_on(&paged.pages, &alerter("ctl1")),
-        wanted_lines.iter().map(|(key, _)| key.as_str()).collect()
-    );
+    let (paged, wanted) = (after(Paged::default(), &wanted), lines(&wanted));
+    let keys = wanted.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(pages::keys_on(&paged.pages, &alerter("ctl1")), keys);
     let there = (&paged.pages, Timestamp(0));
     let writes = |all| own_writes(there, (&alerter("ctl1"), &wanted), (&Heads::default(), all), NOW);
     assert_eq!(writes(false), None);
@@ -219,13 +202,9 @@ fn ten_controllers_come_and_go() {
                 done.iter().filter(|_| takes_over).for_each(|done| done.note(&mut paged.pages));
             }
             // All but a few were acknowledged.
-            let acknowledged = open.split_off(open.len().min(round / 3));
-            ended.extend(
-                acknowledged
-                    .iter()
-                    .filter_map(Entry::fencing)
-                    .flat_map(|it| settled(it, now, &active.controller)),
-            );
+            for it in open.split_off(open.len().min(round / 3)).iter().filter_map(Entry::fencing) {
+                ended.extend(settled(it, now, &active.controller));
+            }
             let over = ended.len().saturating_sub(SETTLED_MAX * 4);
             ended.drain(..over);
         }
@@ -236,7 +215,7 @@ fn ten_controllers_come_and_go() {
 
 fn write_all(pages: &mut Pages, writer: &Writer, wanted: &[Entry], now: Timestamp) {
     let there = (&*pages, Timestamp(0));
-    if let Some(writes) = own_writes(there, (writer, wanted), (&Heads::default(), false), now) {
+    if let Some(writes) = own_writes(there, (writer, &lines(wanted)), (&Heads::default(), false), now) {
         writes.note(pages);
     }
 }
@@ -275,7 +254,7 @@ fn an_old_configuration_behind_a_write_leaves_no_gap() {
                 // The old configuration was there for a moment before.
                 heads.note(&old, &own, is_understood);
             }
-            if let Some(writes) = own_writes(there, (&own, &wanted), (&heads, false), now) {
+            if let Some(writes) = own_writes(there, (&own, &lines(&wanted)), (&heads, false), now) {
                 writes.note(&mut restored);
             }
             pages = restored.clone();
@@ -285,6 +264,10 @@ fn an_old_configuration_behind_a_write_leaves_no_gap() {
         assert_eq!(read.is_partial, is_partial, "{notes} {new:?} {is_whole}");
         heads.note(&pages, &own, is_understood);
         let there = (&pages, Timestamp(0));
-        assert_eq!(own_writes(there, (&own, &wanted), (&heads, false), now), None, "it is written once");
+        assert_eq!(
+            own_writes(there, (&own, &lines(&wanted)), (&heads, false), now),
+            None,
+            "it is written once"
+        );
     }
 }

@@ -3,31 +3,7 @@
 use super::*;
 use crate::pages::{Head, Write};
 
-const ATTRD: &str = r#"
-for word; do case $word in --name=*) name=${word#--name=} ;; --node=*) key=${word#--node=} ;; --update=*) value=${word#--update=} ;; esac; done
-case " $* " in
-*" --private --node="*" --update="*) mkdir -p "$D/attrd/$name"; printf %s "$value" > "$D/attrd/$name/$key"; exit 0 ;;
-esac
-test -n "$(ls "$D/attrd/$name" 2>/dev/null)" || exit 78
-echo '<pacemaker-result>'
-for file in "$D/attrd/$name"/*; do echo "<attribute name=\"$name\" value=\"$(cat "$file")\" host=\"${file##*/}\"/>"; done
-echo '</pacemaker-result>'"#;
-
-const CIBADMIN: &str = r#"
-case $1 in
---modify) id=$(printf %s "$4" | sed 's/^[^"]*"\([^"]*\)".*/\1/'); test -e "$D/cib/$id" || exit 105; printf %s "$4" > "$D/cib/$id" ;;
---create) id=$(printf %s "$4" | sed 's/^[^"]*"\([^"]*\)".*/\1/'); test ! -e "$D/cib/$id" || exit 108; printf %s "$4" > "$D/cib/$id" ;;
-*) test -n "$(ls "$D/cib")" || exit 105; echo '<xpath-query>'; cat "$D"/cib/*; echo '</xpath-query>' ;;
-esac"#;
-
 const BOTH: [Register; 2] = [Register::Attrd, Register::Cib];
-
-fn cluster() -> Cluster {
-    let cluster = Cluster::new();
-    cluster.put("attrd_updater", ATTRD);
-    cluster.put("cibadmin", CIBADMIN);
-    cluster
-}
 
 fn keys() -> SealKeys {
     SealKeys::derive([&b"secret"[..]])
@@ -59,7 +35,7 @@ fn writes() -> [Write; 3] {
 #[test]
 fn a_page_that_cannot_be_read_back_is_not_written() {
     for register in BOTH {
-        let cluster = cluster();
+        let cluster = Cluster::new();
         cluster.put("attrd_updater", &ATTRD.replace("printf %s \"$value\"", "printf %s other"));
         cluster.put("cibadmin", &CIBADMIN.replace("printf %s \"$4\" > \"$D/cib/$id\"", ":"));
         assert_eq!(cluster.write(register, "ctl1", &writes(), 1500), Err("not-read-back"));
@@ -71,7 +47,7 @@ fn a_page_that_cannot_be_read_back_is_not_written() {
             assert_eq!(cluster.write(register, "ctl1", &writes(), 500), Err(kind), "{script}");
         }
     }
-    let cluster = cluster();
+    let cluster = Cluster::new();
     cluster.put("crm_node", "echo 0");
     assert_eq!(cluster.write(Register::Cib, "ctl1", &writes(), ENOUGH), Err("no-quorum"));
     assert_eq!(cluster.write(Register::None, "ctl1", &writes(), ENOUGH), Err("no-register"));
