@@ -3,17 +3,14 @@
 
 use std::time::Duration;
 
-use alerter::cluster::Matter;
-use alerter::moment;
-use journal::Journal;
+use alerter::problem::Kind;
 use marks::host::HostName;
 use marks::id::{MarkId, NoteId};
 use marks::register::{About, Decision, Scope};
-use marks::time::{Boot, Timestamp};
+use marks::time::Timestamp;
 use pacemaker::evidence::Action;
 
-use crate::reload::Running;
-use crate::site::{Alerter, Site, begun, started};
+use crate::site::{Alerter, NOBODY, Program, Site, begun, started};
 
 /// By how many seconds the clock is behind of the controller to which the alerter moves; at last by ten years.
 const BEHIND: [i64; 4] = [150, 300, 3_600, 10 * 365 * 86_400];
@@ -152,7 +149,7 @@ fn decide_for_an_hour(alerter: &mut Alerter, site: &Site, is_pause: bool) {
         false => About::Maintenance { scope: Scope::Host(HostName::parse("compute1").unwrap()), until },
     };
     let (id, actor, reason) = (NoteId::generate(), "alice".to_owned(), "a new switch".to_owned());
-    assert!(alerter.journal.decide(&Decision { id, about, at: site.now, actor, reason }).unwrap());
+    alerter.decide(&Decision { id, about, at: site.now, actor, reason });
 }
 
 /// Issue 45, A1: it lasts as long as it was made for from when the next alerter first saw it, whatever the clocks say, and ends then.
@@ -290,23 +287,15 @@ fn a_storm_holds_what_another_alerter_has_marked_meanwhile() {
 /// three hours.
 #[tokio::test]
 async fn a_daemon_that_starts_sees_that_the_clock_was_set() {
-    let (id, actor, reason) = (NoteId::generate(), "alice".to_owned(), "a new switch".to_owned());
-    let ahead = 2 * HOUR;
-    let route = "[http.recovery]\nurl = \"http://127.0.0.1:9\"\nallow-http = true\n";
-    let running = Running::after(route, |journal| {
-        let boot = moment::boot();
-        let at = Timestamp::now() + ahead;
-        journal.mind_the_clock(&Boot { began: boot.began + ahead, ..boot }, at).unwrap();
-        let about = About::Pause { scope: Scope::All, until: Some(at + HOUR) };
-        assert!(journal.decide(&Decision { id, about, at, actor, reason }).unwrap());
-    });
-    let running = running.await;
-    running.shared.passed.notified().await;
-    let now = Timestamp::now();
-    let in_force = move |journal: &mut Journal| journal.decisions_in_force(now);
-    let found = running.shared.base.store.run(in_force).await.unwrap().sound;
-    let until = found[0].about.until().unwrap();
-    assert!(until.distance(now + HOUR) < Duration::from_secs(60), "until {until}");
+    let route = format!("[http.recovery]\nurl = \"{NOBODY}\"\nallow-http = true\n");
+    let mut program = Program::unstarted(&route);
+    program.was_paused(HOUR, 2 * HOUR);
+    program.start().await;
+    let mark = program.fence("compute1");
+    program.wait(async || program.mark(mark).await["held"]["until"].is_string()).await;
+    let held = program.mark(mark).await["held"].clone();
+    let until = Timestamp::parse(held["until"].as_str().unwrap()).unwrap();
+    assert!(until.distance(Timestamp::now() + HOUR) < Duration::from_secs(60), "{held}");
 }
 
 /// Issue 45, A2: its connection is lost with the controller that held it, and it fails again within `coalesce`: an outage of its own,
@@ -402,19 +391,13 @@ fn off_elsewhere(site: &mut Site, ahead: i64) {
 #[test]
 fn a_clock_that_differs_is_seen_in_status() {
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
-    let said = |alerter: &Alerter| {
-        let reasons = alerter.shared().base.seen().faults();
-        reasons
-            .into_iter()
-            .filter(|(matter, _)| *matter == Matter::ClockSkew)
-            .map(|(_, why)| why)
-            .collect::<Vec<_>>()
-    };
-    assert!(said(&alerter).is_empty());
+    let said = |alerter: &Alerter, site: &Site| alerter.problems(site, Kind::ClockSkew);
+    assert!(said(&alerter, &site).is_empty());
     site.die("compute1");
     off_elsewhere(&mut site, 60);
     alerter.run(&mut site, 2);
-    let [why] = &said(&alerter)[..] else { panic!("{:?}", said(&alerter)) };
+    let [one] = &said(&alerter, &site)[..] else { panic!("{:?}", said(&alerter, &site)) };
+    let why = format!("{} {}", one.what, one.then);
     assert!(why.starts_with("the clock of ctl2 is ") && why.contains("NTP"), "{why}");
 }
 

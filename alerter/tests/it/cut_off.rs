@@ -1,17 +1,11 @@
 //! A pass of the intake that a failed write cut off: the next one does the rest, whatever was in memory.
 
-use crate::site::{Alerter, Site, begun};
-
-const CONNECTIONS: &str = "INSERT ON connection";
-const MARKS: &str = "UPDATE ON mark";
+use crate::site::{Alerter, Cut, Site, begun};
 
 /// One poll in which writes of one kind fail, and one in which they do not.
-fn poll_twice(alerter: &mut Alerter, site: &Site, fault: &str) {
-    let broken = format!("CREATE TRIGGER broken BEFORE {fault} BEGIN SELECT RAISE(ABORT, 'broken'); END");
-    site.tamper("ctl1", &broken);
-    assert!(alerter.poll(site, false).is_err(), "{fault}");
+fn poll_twice(alerter: &mut Alerter, site: &Site, cut: Cut) {
+    alerter.poll_is_cut_off(site, cut);
     assert!(alerter.marks("compute1").iter().all(|mark| mark.returned_at.is_none()));
-    site.tamper("ctl1", "DROP TRIGGER broken");
     alerter.poll(site, false).unwrap();
 }
 
@@ -19,12 +13,12 @@ fn poll_twice(alerter: &mut Alerter, site: &Site, fault: &str) {
 /// of its host belongs to the first one.
 #[test]
 fn a_return_that_could_not_be_written_down_is_written_down_by_the_next_poll() {
-    for fault in [CONNECTIONS, MARKS] {
+    for cut in [Cut::Connections, Cut::Marks] {
         let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
         alerter.meets_outage(&mut site, "compute1", "ctl1", 20);
         site.back("compute1", "ctl2");
-        poll_twice(&mut alerter, &site, fault);
-        assert!(alerter.marks("compute1")[0].returned_at.is_some(), "{fault}");
+        poll_twice(&mut alerter, &site, cut);
+        assert!(alerter.marks("compute1")[0].returned_at.is_some(), "{cut:?}");
         site.advance(600.0);
         alerter.meets_outage(&mut site, "compute1", "ctl1", 20);
         site.assert_all_notified();
@@ -41,7 +35,7 @@ fn a_host_that_was_back_before_it_was_marked_is_noted_as_back_by_the_next_poll()
     site.back("compute1", "ctl2");
     alerter.poll(&site, false).unwrap();
     site.mark("ctl1", &fencing);
-    poll_twice(&mut alerter, &site, MARKS);
+    poll_twice(&mut alerter, &site, Cut::Marks);
     let marks = alerter.marks("compute1");
     assert!(marks.len() == 1 && marks[0].returned_at.is_some(), "{marks:?}");
 }

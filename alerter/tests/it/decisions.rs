@@ -1,6 +1,5 @@
 //! What an operator decides on one controller holds on the next one, and so does its end.
 
-use journal::HistoryFilter;
 use marks::host::HostName;
 use marks::id::{MarkId, NoteId};
 use marks::register::{About, Decision, Ending, Entry, Key, Scope};
@@ -19,12 +18,6 @@ fn pause(site: &Site) -> Decision {
 
 pub(crate) fn end_of(decision: &Decision, at: Timestamp) -> Ending {
     Ending { id: decision.id, at, actor: "bob".into(), reason: "it is in".into() }
-}
-
-fn in_force(alerter: &Alerter, now: Timestamp) -> Vec<Decision> {
-    let rows = alerter.journal.decisions_in_force(now).unwrap();
-    assert!(rows.damaged.is_empty());
-    rows.sound
 }
 
 /// The register's entries become visible one by one, in any order. The broken variant sees only the decision.
@@ -46,9 +39,9 @@ fn a_decision_and_its_end_come_in_any_order() {
             alerter.take_in(&site);
             site.advance(2.0);
         }
-        assert_eq!(!in_force(&alerter, site.now).is_empty(), is_in_force, "{order:?}");
+        assert_eq!(!alerter.in_force(&site).is_empty(), is_in_force, "{order:?}");
         let third = Alerter::at_work(&mut site, "ctl3", 2);
-        assert_eq!(!in_force(&third, site.now).is_empty(), is_in_force, "at once: {order:?}");
+        assert_eq!(!third.in_force(&site).is_empty(), is_in_force, "at once: {order:?}");
     }
 }
 
@@ -62,8 +55,7 @@ fn a_new_mark_waits_for_a_part_of_the_register_that_is_missing() {
         let mark = site.outage("compute1", "ctl1").into();
         alerter.run(&mut site, 20);
         assert_eq!(site.notified.is_empty(), is_partial);
-        let held = alerter.journal.hold_of(mark).unwrap();
-        let words = held.map(|held| held.words).unwrap_or_default();
+        let words = alerter.holds_of(mark);
         assert_eq!(words.iter().any(|word| word == "part-missing"), is_partial, "{words:?}");
         if is_paused {
             site.publish(Entry::Decision(pause(&site)));
@@ -88,9 +80,8 @@ fn the_wait_for_a_missing_part_is_a_minute_whatever_is_set() {
         assert!(site.notified.is_empty(), "{set}");
         alerter.run(&mut site, 20);
         assert!(!site.notified.is_empty(), "{set}");
-        let of_mark = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
-        let said = alerter.journal.history(&of_mark).unwrap().sound;
-        assert!(said.iter().any(|row| row.outcome.as_deref() == Some("part-missing")), "{said:?}");
+        let said = alerter.history_of(mark);
+        assert!(said.iter().any(|row| row["outcome"] == "part-missing"), "{said:?}");
     }
 }
 
@@ -104,10 +95,10 @@ fn a_release_waits_for_its_mark() {
     let mark = MarkId::of_operation(&HostName::parse("compute1").unwrap(), operation);
     site.publish(Entry::Decision(decision(&site, About::Release(mark))));
     alerter.take_in(&site);
-    assert!(alerter.journal.released_marks().unwrap().is_empty());
+    assert_eq!(alerter.released(), []);
     site.advance(12.0);
     alerter.take_in(&site);
-    assert!(alerter.journal.released_marks().unwrap().contains(&mark));
+    assert_eq!(alerter.released(), [mark]);
 }
 
 /// A controller that was away for longer than the register keeps an end does not bring the pause back. The broken variants: a
@@ -118,7 +109,7 @@ fn a_pause_that_was_ended_long_ago_does_not_come_back() {
         let (mut site, mut first) = begun(&["compute1"], "ctl1");
         let paused = pause(&site);
         site.register_is_mute = !stood;
-        assert!(first.journal.decide(&paused).unwrap());
+        first.decide(&paused);
         first.run(&mut site, 2);
         drop(first);
         site.register_is_mute = false;
@@ -128,7 +119,7 @@ fn a_pause_that_was_ended_long_ago_does_not_come_back() {
             site.register.clear();
         }
         let back = Alerter::at_work(&mut site, "ctl1", 2);
-        let here = in_force(&back, site.now);
+        let here = back.in_force(&site);
         assert_eq!(here.contains(&paused), comes_back, "stood {stood}, lost {is_lost}");
     }
 }

@@ -1,27 +1,18 @@
 //! Groups of hosts: what may be said of them, who is notified of a host by its group, and what an operator is warned of.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use alerter::base::Base;
-use alerter::base::store::Store;
-use alerter::cluster::{Cluster, Kept, View};
 use alerter::commands::online;
 use alerter::config::rules::{Amount, Limit, Rules};
 use alerter::config::{Group, Link, Members, NamedRecipients, Recipients, RouteName, Settings};
-use alerter::intake::{apply, start};
-use alerter::state::Shared;
-use journal::{Journal, Role};
 use marks::host::{HostName, HostPatterns};
 use marks::id::MarkId;
-use marks::register::{Entries, Register};
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
-use register::Access;
 
-use crate::config::{Site, host};
-use crate::routes::{Daemon, Place, catch_up, configure, route};
+use crate::config::{self, host};
+use crate::routes::route;
+use crate::site::{Alerter, Program, Site};
 use crate::warnings::Warnings;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -70,7 +61,7 @@ fn every_key_of_a_group_is_read() {
     "#;
     let names = ["all", "masakari", "oncall", "pager", "wiki"];
     let routes: String = names.iter().map(|name| route(name, "")).collect();
-    let settings = Site::new(&format!("{text}{routes}")).settings();
+    let settings = config::Site::new(&format!("{text}{routes}")).settings();
     let link = |route: &str, timeout| Link { route: name(route), timeout: seconds(timeout) };
     let rack1 = Group {
         name: "rack1".into(),
@@ -106,7 +97,7 @@ fn every_key_of_a_group_is_read() {
 /// S4-1, S4-16: nothing is held unless it was asked for, and a host in no group is reported as before.
 #[test]
 fn without_groups_there_is_the_one_of_all_hosts() {
-    let settings = Site::new(&route("all", "")).settings();
+    let settings = config::Site::new(&route("all", "")).settings();
     assert_eq!(settings.groups, [Group::rest()]);
     assert_eq!(settings.groups[0].rules.limit, Limit::None);
     assert_eq!(settings.group_of(&host("c1"), &unknown).name, "default");
@@ -114,7 +105,7 @@ fn without_groups_there_is_the_one_of_all_hosts() {
 }
 
 fn warnings(text: &str) -> Vec<String> {
-    let settings = Site::new(&format!("{text}\n{}", route("all", ""))).settings();
+    let settings = config::Site::new(&format!("{text}\n{}", route("all", ""))).settings();
     let shown = |warning: &site::Problem| format!("{}:{}: {}", warning.line, warning.column, warning.message);
     settings.warnings.iter().map(shown).collect()
 }
@@ -123,7 +114,7 @@ fn warnings(text: &str) -> Vec<String> {
 #[test]
 fn the_range_goes_before_the_number() {
     let both = "[groups.a]\nhosts = [\"c1\"]\nmax-unhealthy = 1\nunhealthy-range = \"[2-3]\"";
-    let settings = Site::new(&format!("{both}\n{}", route("all", ""))).settings();
+    let settings = config::Site::new(&format!("{both}\n{}", route("all", ""))).settings();
     assert_eq!(settings.groups[0].rules.limit, Limit::Range { low: 2, high: 3 });
     let says = "3:17: unhealthy-range overrides max-unhealthy: remove one";
     assert_eq!(warnings(both), [says]);
@@ -157,7 +148,7 @@ fn each_mistake_in_who_is_notified_has_its_sentence() {
         ),
     ] {
         let text = format!("[groups.a]\nhosts = [\"c1\"]\n{text}\n{}{}", route("all", ""), route("b", ""));
-        let found: Vec<String> = Site::new(&text).problems();
+        let found: Vec<String> = config::Site::new(&text).problems();
         let found: Vec<String> =
             found.into_iter().filter(|line| !line.contains("could end without an acknowledgement")).collect();
         let expected: Vec<String> = expected.iter().map(|line| format!("alerter.toml:{line}")).collect();
@@ -177,7 +168,7 @@ fn a_route_that_a_group_names_gets_no_other_hosts() {
         route("of-b", "groups = [\"b\"]"),
         route("of-rest", "groups = [\"default\"]"),
     ];
-    let settings = Site::new(&format!("{groups}{}", routes.concat())).settings();
+    let settings = config::Site::new(&format!("{groups}{}", routes.concat())).settings();
     assert_eq!(notified(&settings, "a1"), ["mine", "side"]);
     assert_eq!(notified(&settings, "b1"), ["all", "of-b"]);
     assert_eq!(notified(&settings, "c1"), ["all", "of-rest"]);
@@ -185,7 +176,7 @@ fn a_route_that_a_group_names_gets_no_other_hosts() {
         "routes = [\"mine\", \"side\"]",
         "chain = [{route=\"side\",timeout=60},{route=\"mine\",timeout=90}]",
     );
-    let settings = Site::new(&format!("{chained}{}", routes.concat())).settings();
+    let settings = config::Site::new(&format!("{chained}{}", routes.concat())).settings();
     let attempt = settings.routes_for(&host("a1"), &unknown);
     let Recipients::Chain(links) = attempt else { panic!("no chain") };
     let links: Vec<(&str, u64)> =
@@ -194,12 +185,12 @@ fn a_route_that_a_group_names_gets_no_other_hosts() {
 
     let own = route("mine", "hosts = [\"c1\"]\ngroups = [\"c\"]");
     let groups = "[groups.b]\nhosts = [\"b*\"]\nroutes = [\"mine\"]\n[groups.c]\nhosts = [\"c2\"]\n";
-    let site = Site::new(&format!("{groups}{}{own}", route("all", "")));
+    let site = config::Site::new(&format!("{groups}{}{own}", route("all", "")));
     let says =
         |key: &str| format!("[groups.b] names this route, so it gets only that group's hosts: remove {key}");
     assert_eq!(
         site.problems(),
-        [format!("alerter.toml:11:9: {}", says("hosts")), format!("alerter.toml:12:10: {}", says("groups"))]
+        [format!("alerter.toml:13:9: {}", says("hosts")), format!("alerter.toml:14:10: {}", says("groups"))]
     );
 }
 
@@ -227,7 +218,7 @@ fn every_group_has_a_required_route() {
         ),
         (format!("{a}{}", route("of-a", "groups = [\"a\"]")), plain),
     ] {
-        assert_eq!(Site::new(&text).problem(), format!("alerter.toml:{expected}"), "{text}");
+        assert_eq!(config::Site::new(&text).problem(), format!("alerter.toml:{expected}"), "{text}");
     }
     for good in [
         format!("{a}routes = [\"mine\", \"side\"]\n{}{side}{}", route("mine", ""), route("all", "")),
@@ -235,7 +226,7 @@ fn every_group_has_a_required_route() {
         format!("{a}routes = [\"all\"]\n[groups.default]\nroutes = [\"all\"]\n{}", route("all", "")),
         format!("{a}{}{}", route("of-a", "groups = [\"a\"]"), route("rest", "groups = [\"default\"]")),
     ] {
-        Site::new(&good).settings();
+        config::Site::new(&good).settings();
     }
 }
 
@@ -244,7 +235,7 @@ fn every_group_has_a_required_route() {
 #[test]
 fn groups_do_not_overlap() {
     let site = |one: &str, other: &str| {
-        Site::new(&format!(
+        config::Site::new(&format!(
             "[groups.a]\nhosts = [{one}]\n[groups.b]\nhosts = [\"x\", {other}]\n{}",
             route("all", "")
         ))
@@ -266,7 +257,7 @@ fn groups_do_not_overlap() {
     assert_eq!((own.len(), own[0].name.as_str()), (1, "b"), "what a later file overrides does not count");
 
     let zones = |one: &str, other: &str| {
-        Site::new(&format!(
+        config::Site::new(&format!(
             "[groups.a]\nattribute = \"{one}\"\n[groups.b]\nattribute = \"{other}\"\n{}",
             route("all", "")
         ))
@@ -305,7 +296,8 @@ fn cluster() -> String {
 #[tokio::test]
 async fn the_cluster_says_who_is_in_which_group() {
     let share = "[groups.rest]\nhosts = [\"c4*\"]\nmax-unhealthy = \"33%\"\n";
-    let site = Site::new(&format!("[hosts]\ndomain = \"x.y\"\non-shared-storage = true\n{share}{}", two()));
+    let site =
+        config::Site::new(&format!("[hosts]\ndomain = \"x.y\"\non-shared-storage = true\n{share}{}", two()));
     let cib = || Cib::parse(&cluster()).map_err(|why| why.to_string());
     let answers = online::ask(&site.settings(), cib()).await;
     let sizes: Vec<(&str, usize)> = answers.groups.iter().map(|of| (of.group.as_str(), of.hosts)).collect();
@@ -328,40 +320,20 @@ async fn the_cluster_says_who_is_in_which_group() {
     assert_eq!(of_groups(&online::ask(&corrected.settings(), cib()).await), []);
 }
 
-/// A daemon at its start in a cluster, without its engine; it has not polled the cluster yet.
-fn start_in_cluster(site: &Site) -> Daemon {
-    let settings = site.settings();
-    let open = || Journal::open(&settings.store.path, Role::Alerter).unwrap();
-    let (mut journal, (store, _thread)) = (open(), Store::start(open()).unwrap());
-    let cluster = Cluster::start(Access::to(Register::Attrd, None), PathBuf::new()).unwrap();
-    let shared = Shared::new(Base::new(settings, store, cluster));
-    catch_up(&mut journal, &shared.base);
-    start::serve_unserved(&mut journal, &shared.base, Timestamp::now()).unwrap();
-    Daemon { journal, shared }
-}
-
-fn poll(daemon: &mut Daemon) {
-    let view = Arc::new(View {
-        taken: Instant::now(),
-        quorum: Ok(true),
-        entries: Ok(Entries::default()),
-        known: None,
-        kept: Kept::default(),
-        cib: Ok(Arc::new(Cib::parse(&cluster()).unwrap())),
-        history: None,
-    });
-    daemon.shared.base.seen().note(&view);
-    apply::take_in(&mut daemon.journal, (&daemon.shared.base, &daemon.shared.accounts), Some(&view)).unwrap();
-}
-
-fn in_cluster(text: &str) -> Site {
-    let site = Site::new("");
-    configure(&site, "attrd", text);
+/// Four hosts in these groups: c1 and c3 are in the zone, and c4 is in no group.
+fn in_cluster() -> Site {
+    let mut site = Site::new(&["c1", "c2", "c3", "c4"]);
+    let routes: String = ["oncall", "first", "last"].iter().map(|name| route(name, "")).collect();
+    site.configure(&format!("{TWO}{routes}"));
+    for host in ["c1", "c3"] {
+        site.hosts.get_mut(host).unwrap().zone = "east";
+    }
     site
 }
 
-fn routes_of(daemon: &Daemon, mark: MarkId) -> Vec<String> {
-    daemon.deliveries(mark).into_iter().map(|(route, _)| route).collect()
+fn routes_of(alerter: &Alerter, host: &str) -> Vec<String> {
+    let marks = alerter.marks(host);
+    marks.iter().flat_map(|mark| alerter.deliveries(mark.id)).map(|(route, _)| route).collect()
 }
 
 /// S0-24, S0-48, S4-16, S4-21, S4-44: a mark's deliveries are those of its host's group, and of two groups the first counts,
@@ -370,74 +342,70 @@ fn routes_of(daemon: &Daemon, mark: MarkId) -> Vec<String> {
 fn a_mark_goes_to_the_routes_of_its_group() {
     let warnings = Warnings::default();
     let _here = warnings.listen();
-    let site = in_cluster(&two());
-    let mut daemon = start_in_cluster(&site);
-    poll(&mut daemon);
+    let mut site = in_cluster();
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.take_in(&site);
     let said = warnings.take();
     let twice = |said: &[String]| {
         said.iter().filter(|line| line.contains("c1 is in more than one group (rack, east)")).count()
     };
     assert_eq!(twice(&said), 1, "{said:?}");
-    let marks: Vec<MarkId> = ["c1", "c2", "c3", "c4"]
-        .into_iter()
-        .map(|host| {
-            let fencing = samples::fencing(host, Timestamp::now());
-            daemon.journal.append_fencing(&fencing).unwrap();
-            fencing.id.into()
-        })
-        .collect();
-    poll(&mut daemon);
-    let notified: Vec<Vec<String>> = marks.iter().map(|mark| routes_of(&daemon, *mark)).collect();
-    assert_eq!(notified, [vec!["oncall"], vec!["oncall"], vec!["first", "last"], vec!["all"]]);
+    let hosts = ["c1", "c2", "c3", "c4"];
+    hosts.iter().for_each(|host| _ = site.outage(host, "ctl1"));
+    alerter.take_in(&site);
+    let notified = hosts.map(|host| routes_of(&alerter, host));
+    assert_eq!(notified, [vec!["oncall"], vec!["oncall"], vec!["first", "last"], vec!["backup", "nova"]]);
     assert_eq!(twice(&warnings.take()), 0, "said once");
 }
 
-/// S1-15: a daemon that starts does not know yet who is in which zone. The broken variant, which does not wait, takes every host
-/// for one of the rest.
+/// S1-15: a daemon that starts does not know yet who is in which zone, and the register has a mark already. The broken variant, which
+/// does not wait, takes every host for one of the rest.
 #[test]
-fn a_mark_without_deliveries_waits_until_its_group_is_known() {
-    let site = in_cluster(&two());
-    let mut daemon = start_in_cluster(&site);
-    poll(&mut daemon);
-    let (first, bare) = (samples::fencing("c4", Timestamp::now()), samples::fencing("c3", Timestamp::now()));
-    daemon.journal.append_fencing(&first).unwrap();
-    poll(&mut daemon);
-    let row = daemon.journal.mark(first.id.into()).unwrap().unwrap();
-    let row = marks::mark::MarkRow { id: bare.id.into(), node: bare.node.clone(), ..row };
-    daemon.journal.append_fencing(&bare).unwrap();
-    let taken = journal::Taken::Fencing(&bare);
-    daemon.journal.make_mark(&row, taken, &[], None, Timestamp::now()).unwrap();
-    drop(daemon);
+fn a_mark_waits_until_its_group_is_known() {
+    let mut site = in_cluster().with_key();
+    site.down.extend(["first", "last"]);
+    let mut first = Alerter::at_work(&mut site, "ctl1", 4);
+    first.meets_outage(&mut site, "c3", "ctl1", 4);
+    drop(first);
+    site.down.clear();
+    site.cib_is_mute = true;
+    let mut second = Alerter::at_work(&mut site, "ctl2", 4);
+    assert_eq!((routes_of(&second, "c3"), site.notified.len()), (vec![], 0), "nobody knows who is notified");
+    site.cib_is_mute = false;
+    second.run(&mut site, 4);
+    assert_eq!(routes_of(&second, "c3"), ["first", "last"]);
+}
 
-    let mut daemon = start_in_cluster(&site);
-    assert!(routes_of(&daemon, row.id).is_empty(), "nobody knows who is notified");
-    let settings = daemon.shared.base.settings();
-    let blind = settings.routes_for(&bare.node, &daemon.shared.base.attributes()).routes();
-    assert_eq!(blind[0].name.as_str(), "all", "the broken variant");
-    poll(&mut daemon);
-    start::serve_unserved(&mut daemon.journal, &daemon.shared.base, Timestamp::now()).unwrap();
-    assert_eq!(routes_of(&daemon, row.id), ["first", "last"]);
+/// The names of the routes of a mark's deliveries.
+async fn routes_now(program: &Program, mark: MarkId) -> Vec<String> {
+    let all = program.deliveries(mark).await;
+    all.iter().map(|one| one.split(' ').next().unwrap().to_owned()).collect()
 }
 
 /// A mark that was made before its group named a route is sent there too; a chain that is under way stays as it was made.
-#[test]
-fn an_open_mark_gets_the_new_routes_of_its_group_but_keeps_its_chain() {
-    let place = Place::new();
+#[tokio::test]
+async fn an_open_mark_gets_the_new_routes_of_its_group_but_keeps_its_chain() {
     let routes: String = ["all", "b", "c", "d"].iter().map(|name| route(name, "")).collect();
     let with = |notified: &str| format!("[groups.a]\nhosts = [\"c1\"]\n{notified}\n{routes}");
-    let mark = place.start(&with("routes = [\"b\"]")).fence("c1", Timestamp::now());
-    let daemon = place.start(&with("routes = [\"b\", \"c\"]"));
-    assert_eq!(routes_of(&daemon, mark), ["b", "c"]);
+    let mut program = Program::with(&with("routes = [\"b\"]")).await;
+    let mark = program.fence("c1");
+    program.until(mark, "b pending").await;
+    program.stop();
+    program.configure(&with("routes = [\"b\", \"c\"]"));
+    program.start().await;
+    program.wait(async || routes_now(&program, mark).await == ["b", "c"]).await;
 
-    let place = Place::new();
-    let chain = |steps: &[&str]| {
-        let steps: Vec<String> =
-            steps.iter().map(|step| format!("{{ route = \"{step}\", timeout = 60 }}")).collect();
+    let chain = |steps: [&str; 2]| {
+        let steps = steps.map(|step| format!("{{ route = \"{step}\", timeout = 60 }}"));
         with(&format!("chain = [{}]", steps.join(", ")))
     };
-    let mark = place.start(&chain(&["c", "b"])).fence("c1", Timestamp::now());
-    let mut daemon = place.start(&chain(&["d", "b"]));
-    assert_eq!(routes_of(&daemon, mark), ["b", "c"]);
-    let later = daemon.fence("c1", Timestamp::now() - HOUR);
-    assert_eq!(routes_of(&daemon, later), ["b", "d"]);
+    let mut program = Program::with(&chain(["c", "b"])).await;
+    let mark = program.fence("c1");
+    program.until(mark, "c pending").await;
+    program.stop();
+    program.configure(&chain(["d", "b"]));
+    program.start().await;
+    let later = program.record(&samples::fencing("c1", Timestamp::now() - HOUR));
+    program.wait(async || routes_now(&program, later).await == ["b", "d"]).await;
+    assert_eq!(routes_now(&program, mark).await, ["b", "c"]);
 }

@@ -3,27 +3,19 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use alerter::base::Base;
-use alerter::base::store::Store;
 use alerter::config::HealthFormat;
-use alerter::daemon::checks;
 use alerter::health::{self, Check, Fault, Health, Item, Pulse, Report, Shown, Status};
 use alerter::moment::Moment;
-use alerter::problem::NotInForce;
-use alerter::state::Shared;
-use journal::{Journal, JournalError, Role};
 use marks::register::Register;
 use marks::time::Timestamp;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
-use tokio::sync::oneshot;
-use tokio_util::sync::CancellationToken;
 
-use crate::config::Site;
+use crate::config;
+use crate::site::{self, Alerter, Site, beat};
 
 const TTL: Option<Duration> = Some(Duration::from_secs(300));
 
@@ -209,10 +201,10 @@ fn a_loop_that_stands_and_a_disk_that_hangs_are_seen() {
 #[test]
 fn the_loop_comes_round_often_enough() {
     for ttl in [1, 2, 10, 89, 90, 91, 300, 31_536_000].map(Duration::from_secs) {
-        let beat = checks::beat(Some(ttl));
+        let beat = beat(Some(ttl));
         assert!(beat * 3 <= ttl && beat <= Duration::from_secs(30), "{ttl:?}: {beat:?}");
     }
-    assert_eq!(checks::beat(None), Duration::from_secs(30));
+    assert_eq!(beat(None), Duration::from_secs(30));
 }
 
 fn sample() -> Report {
@@ -243,37 +235,23 @@ fn the_format_of_nova_is_as_it_stands_here() {
 /// What an endpoint must not reveal: it stands in the route's url.
 const SECRET: &str = "s3kr1t";
 
-/// `/health` of a daemon without its engine.
+/// `/health` of an alerter without a register.
 struct Served {
-    shared: Arc<Shared>,
+    alerter: Alerter,
     socket: PathBuf,
-    stop: CancellationToken,
-    _room: Site,
+    _room: config::Site,
+    _served: site::Served,
 }
 
 impl Served {
     fn new(keys: &str) -> Self {
-        let room = Site::new("");
+        let (site, room) = (Site::new(&[]), config::Site::new(""));
         let socket = room.path("health.sock");
-        let text = format!(
-            "[store]\npath = \"{}\"\nregister = \"none\"\n[http.recovery]\nurl = \"http://127.0.0.1:9/{SECRET}\"\n\
-             [healthcheck]\nuri = \"unix://{}\"\n{keys}",
-            room.path("state/marks.db").display(),
-            socket.display()
-        );
-        let room = room.with("alerter.toml", text);
-        let settings = room.settings();
-        let journal = Journal::open(&settings.store.path, Role::Alerter).unwrap();
-        let (store, _ends_with_its_handles) = Store::start(journal).unwrap();
-        let shared = Arc::new(Shared::new(Base::new(settings, store, None)));
-        let stop = CancellationToken::new();
-        tokio::spawn(health::run(
-            Arc::clone(&shared.health),
-            Arc::clone(&shared.base),
-            shared.unserved.clone(),
-            stop.clone(),
-        ));
-        Self { shared, socket, stop, _room: room }
+        site.live_without_register();
+        site.replace("127.0.0.1:9/nova", &format!("127.0.0.1:9/{SECRET}"));
+        site.configure(&format!("[healthcheck]\nuri = \"unix://{}\"\n{keys}", socket.display()));
+        let alerter = Alerter::start(&site, "ctl1");
+        Self { _served: alerter.serve(), alerter, socket, _room: room }
     }
 
     /// One request; gives the head in lower case, and the body.
@@ -296,12 +274,6 @@ impl Served {
     }
 }
 
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.stop.cancel();
-    }
-}
-
 fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }
@@ -310,7 +282,7 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
 #[tokio::test]
 async fn codes_and_headers_follow_the_status() {
     let served = Served::new("");
-    let health = &served.shared.health;
+    let health = served.alerter.health();
     for (status, code, cache) in [
         (Status::Pass, "http/1.1 200 ok", "max-age=300"),
         (Status::Warn, "http/1.1 200 ok", "max-age=300"),
@@ -358,7 +330,7 @@ async fn the_age_of_an_answer_is_as_configured() {
     ] {
         let served = Served::new(keys);
         assert_eq!(header(&served.get().await.0, "cache-control"), passing, "{keys}");
-        served.shared.health.fail(Check::Store, "why");
+        served.alerter.health().fail(Check::Store, "why");
         assert_eq!(header(&served.get().await.0, "cache-control"), failing, "{keys}");
     }
 }
@@ -367,7 +339,7 @@ async fn the_age_of_an_answer_is_as_configured() {
 #[tokio::test]
 async fn a_known_answer_is_not_sent_again() {
     let served = Served::new("");
-    let health = &served.shared.health;
+    let health = served.alerter.health();
     health.pass(Check::Store);
     let tag = header(&served.get().await.0, "etag").unwrap().to_owned().replace("w/", "W/");
     let request = |known: &str| format!("GET /health HTTP/1.1\r\nHost: localhost\r\nIf-None-Match: {known}");
@@ -389,23 +361,11 @@ async fn a_known_answer_is_not_sent_again() {
 #[tokio::test]
 async fn an_answer_comes_while_the_store_hangs() {
     let served = Served::new("");
-    let (release, stuck) = std::sync::mpsc::channel::<()>();
-    let (sender, began) = oneshot::channel();
-    let store = served.shared.base.store.clone();
-    let hangs = tokio::spawn(async move {
-        let work = move |_: &mut Journal| {
-            sender.send(()).unwrap();
-            let _until_the_test_lets_go = stuck.recv();
-            Ok::<(), JournalError>(())
-        };
-        store.run(work).await
-    });
-    began.await.unwrap();
+    let (free, hangs) = served.alerter.store_hangs().await;
     let answer = tokio::time::timeout(Duration::from_secs(60), served.get()).await.unwrap();
-    assert!(answer.0.starts_with("http/1.1 200 "), "{answer:?}");
-    assert!(served.shared.base.store.busy_for().is_some() && !hangs.is_finished());
-    drop(release);
-    hangs.await.unwrap().unwrap();
+    assert!(answer.0.starts_with("http/1.1 200 ") && !hangs.is_finished(), "{answer:?}");
+    drop(free);
+    hangs.await.unwrap();
 }
 
 /// S3-12, S3-13, S3-37, S3-41: what the work met, as the loop says it: a route that is tried again, a configuration that is not in
@@ -413,29 +373,22 @@ async fn an_answer_comes_while_the_store_hangs() {
 #[tokio::test]
 async fn the_loop_says_what_it_met_and_nothing_of_the_machine() {
     let served = Served::new("");
-    let shared = &served.shared;
-    checks::after_pass(shared, true);
+    served.alerter.has_passed(true);
     let checks = |body: &str| serde_json::from_str::<Value>(body).unwrap()["checks"].clone();
     let all = checks(&served.get().await.1);
     let names: Vec<&String> = all.as_object().unwrap().keys().collect();
-    assert_eq!(names, ["config", "drain", "driver.recovery", "queue", "storm"]);
+    assert_eq!(names, ["config", "drain", "driver.backup", "driver.nova", "queue", "storm"]);
     assert!(all.as_object().unwrap().values().all(|check| check["status"] == "pass"), "{all}");
 
     let detail = format!("POST http://me:{SECRET}@127.0.0.1:9/{SECRET}: refused");
-    shared.routes.troubles().failed("recovery", ("connect", &detail), Duration::ZERO, Timestamp(0));
-    let why = "the new configuration /etc/secret.toml is not in force".into();
-    *shared.reload_trouble() = Some(NotInForce { why, is_busy: false });
-    let full = || JournalError::Full { path: "/var/lib/nova-host-alerter/marks.db".into() };
-    for _ in 0..2 {
-        let met = shared.health.track(Check::Store, checks::journal_fault, async { Err::<(), _>(full()) });
-        met.await.unwrap_err();
-    }
-    checks::after_pass(shared, false);
+    let why = "the new configuration /etc/secret.toml is not in force";
+    served.alerter.meets_faults(("nova", &detail), why).await;
+    served.alerter.has_passed(false);
     let (head, body) = served.get().await;
     assert!(head.starts_with("http/1.1 503 "));
     let all = checks(&body);
     assert_eq!(all["store"]["status"], "fail");
-    for warned in ["config", "driver.recovery", "queue"] {
+    for warned in ["config", "driver.nova", "queue"] {
         assert_eq!(all[warned]["status"], "warn", "{warned}");
         assert!(all[warned]["output"].as_str().unwrap().len() > 20, "{warned}");
     }
@@ -461,6 +414,5 @@ async fn the_loop_says_what_it_met_and_nothing_of_the_machine() {
     }
     assert_eq!(header(&head, "server"), None);
     let root = serde_json::from_str::<Value>(&body).unwrap();
-    let host = &shared.base.controller;
-    assert_eq!(root["notes"], json!({ "host": host, "hostname": host }));
+    assert_eq!(root["notes"], json!({ "host": "ctl1", "hostname": "ctl1" }));
 }

@@ -4,14 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use alerter::control::remote;
-use journal::{HeldMark, HistoryFilter, HistoryRow, Verdict};
-use marks::delivery::State;
-use marks::register::Cause;
-use marks::time::Timestamp;
 use serde_json::{Value, json};
 
-use crate::api::{Server, accepted};
+use crate::api::Server;
+use crate::site::{deliveries, paths};
 
 const WHY: &str = "because of the new switch";
 
@@ -19,13 +15,13 @@ const WHY: &str = "because of the new switch";
 const ACTIONS: [(&str, &str, &str); 10] = [
     ("patch", "/v1/hosts/{host}", "marked-by-hand"),
     ("post", "/v1/retry", "retry"),
-    ("post", "/v1/pause", "paused"),
     ("post", "/v1/resume", "resumed"),
+    ("patch", "/v1/marks/{id}", "confirmed"),
+    ("post", "/v1/pause", "paused"),
     ("post", "/v1/maintenance/begin", "maintenance-began"),
     ("post", "/v1/maintenance/end", "maintenance-ended"),
     ("post", "/v1/release", "released"),
     ("post", "/v1/send-test", "test-sent"),
-    ("patch", "/v1/marks/{id}", "confirmed"),
     ("post", "/v1/unmark", "settled"),
 ];
 
@@ -48,36 +44,28 @@ fn body(path: &str, mark: &str) -> Value {
 async fn ask(server: &Server, (method, path): (&str, &str), mark: &str) {
     let at = path.replace("{host}", "compute1").replace("{id}", mark);
     let (daemon, body) = (server.daemon(), body(path, mark));
-    let answer: Result<Value, _> = match method {
-        "patch" => daemon.patch(&at, &body).await,
-        _ => daemon.post(&at, &body).await,
+    let answer = match method {
+        "patch" => daemon.patch(&at, body).await,
+        _ => daemon.post(&at, body).await,
     };
-    answer.unwrap_or_else(|error| panic!("{path}: {error}"));
+    answer.unwrap_or_else(|kind| panic!("{path}: {kind}"));
 }
 
-async fn history(server: &Server) -> Vec<HistoryRow> {
-    server.run(|journal| journal.history(&HistoryFilter::default())).await.sound
-}
-
-/// The newest mark of the host; a request may need one that is open, held or only accepted.
+/// The newest mark of the host; a request may need one that is open, held or only accepted, or a receiver that answers.
 async fn mark_for(server: &Server, path: &str) -> String {
-    if ["/v1/unmark", "/v1/release"].contains(&path) {
-        let host = if path == "/v1/unmark" { "compute2" } else { "compute3" };
-        let (at, request) = (format!("/v1/hosts/{host}"), json!({ "mark_unhealthy": true }));
-        let _made: Value = server.daemon().patch(&at, &request).await.unwrap();
-        let mark = server.marks(host).await[0].id;
-        let (words, why, cause) = (vec!["pause".to_owned()], "x".to_owned(), Cause::default());
-        let held = HeldMark { mark, words, until: None, why, cause, since: Timestamp::now() };
-        server.run(move |journal| journal.hold(&[held], &[], Timestamp::now())).await;
-        return mark.to_string();
+    let host = match path {
+        "/v1/unmark" => "compute2",
+        "/v1/release" => "compute3",
+        "/v1/marks/{id}" => return server.accepted().await,
+        _ => "compute1",
+    };
+    if host != "compute1" {
+        let maintenance = json!({ "target": host, "seconds": 600, "reason": "it stays held" });
+        server.daemon().post("/v1/maintenance/begin", maintenance).await.unwrap();
+        server.patch_locally(host, true, None).await.unwrap();
     }
-    if path == "/v1/marks/{id}" {
-        let due = server.begin("recovery").await;
-        server.end(&due, accepted()).await;
-        return due.mark.id.to_string();
-    }
-    let marks = server.marks("compute1").await;
-    marks.last().map(|mark| mark.id.to_string()).unwrap_or_default()
+    let marks = server.marks(host).await;
+    marks.last().map(|mark| mark["id"].as_str().unwrap().to_owned()).unwrap_or_default()
 }
 
 /// S0-3, S2-3. The broken variant asks for what is there already, and finds no new row.
@@ -86,17 +74,29 @@ async fn every_action_is_on_record_with_who_and_why() {
     let server = Server::alone("ack = \"callback\"\n").await;
     for (method, path, event) in ACTIONS {
         let mark = mark_for(&server, path).await;
-        let before = history(&server).await.len();
-        ask(&server, (method, path), &mark).await;
-        let new = history(&server).await.split_off(before);
-        let is_right = |row: &&HistoryRow| {
-            row.event == event && row.actor.starts_with("alice (uid ") && row.detail.contains(WHY)
+        let before = server.said().await.len();
+        // What was released comes too.
+        let receiver = async {
+            let mut is_over = path != "/v1/send-test";
+            while !is_over {
+                let due = server.next().await;
+                is_over = !due.host.starts_with("compute");
+                due.end(200);
+            }
+        };
+        tokio::join!(ask(&server, (method, path), &mark), receiver);
+        let new = server.said().await.split_off(before);
+        let is_right = |row: &&Value| {
+            let (actor, why) = (row["actor"].as_str().unwrap(), row["detail"].as_str().unwrap());
+            row["event"] == event && actor.starts_with("alice (uid ") && why.contains(WHY)
         };
         assert_eq!(new.iter().filter(is_right).count(), 1, "{path}: {new:?}");
     }
-    let before = history(&server).await.len();
-    let nothing: Value = server.daemon().post("/v1/resume", &body("/v1/resume", "")).await.unwrap();
-    assert_eq!((nothing["changed"].as_u64(), history(&server).await.len()), (Some(0), before));
+    let resume = async || server.daemon().post("/v1/resume", body("/v1/resume", "")).await.unwrap();
+    assert_eq!(resume().await["changed"], 1, "what the table paused");
+    let before = server.said().await.len();
+    let nothing = resume().await;
+    assert_eq!((nothing["changed"].as_u64(), server.said().await.len()), (Some(0), before));
 }
 
 /// A new request that changes something needs a row above: how it is put on record.
@@ -104,7 +104,7 @@ async fn every_action_is_on_record_with_who_and_why() {
 fn every_request_that_changes_something_is_tried_above() {
     let tried: BTreeSet<(String, String)> =
         ACTIONS.iter().map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned())).collect();
-    let api = remote::paths().filter(|(method, _)| *method != "get");
+    let api = paths().filter(|(method, _)| *method != "get");
     let mut served: BTreeSet<_> = api.map(|(method, path)| (method.to_owned(), path.to_owned())).collect();
     let control = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/control");
     for file in fs::read_dir(control).unwrap() {
@@ -138,22 +138,21 @@ fn changing(code: &str) -> Vec<(String, String)> {
 #[tokio::test]
 async fn a_return_that_is_never_to_come_can_be_ended() {
     let server = Server::alone("when-returned = \"notify\"\n").await;
-    let asked = json!({ "mark_unhealthy": true });
-    let _made: Value = server.daemon().patch("/v1/hosts/compute1", &asked).await.unwrap();
-    let due = server.begin("recovery").await;
-    let mark = due.mark.id;
+    server.patch_locally("compute1", true, None).await.unwrap();
+    let due = server.begin().await;
+    let mark = due.mark.clone();
     let unmark = async |returns: bool| {
-        let asked = json!({ "target": mark.to_string(), "returns": returns, "reason": WHY });
-        let answer: Result<Value, _> = server.daemon().post("/v1/unmark", &asked).await;
+        let asked = json!({ "target": mark, "returns": returns, "reason": WHY });
+        let answer = server.daemon().post("/v1/unmark", asked).await;
         answer.map_or(0, |answer| answer["changed"].as_u64().unwrap())
     };
-    server.end(&due, Verdict::Acknowledged { reference: None, detail: "HTTP 202".to_owned() }).await;
-    assert_eq!(server.deliveries(mark).await.len(), 1, "the host is not back");
+    due.end(200);
+    server.until(&mark, "recovery acknowledged", |_| true).await;
+    let all = async || deliveries(&server.marks("compute1").await[0]);
+    assert_eq!(all().await, ["recovery acknowledged"], "the host is not back");
     assert_eq!(unmark(false).await, 0, "the mark has ended");
     assert_eq!((unmark(true).await, unmark(true).await), (1, 0));
-    let states: Vec<_> =
-        server.deliveries(mark).await.into_iter().map(|one| (one.route, one.state)).collect();
-    let (failure, back) = ("recovery".to_owned(), "recovery.return".to_owned());
-    assert_eq!(states, [(failure, State::Acknowledged), (back, State::Dismissed)]);
-    assert!(history(&server).await.iter().any(|row| row.event == "dismissed" && row.detail.contains(WHY)));
+    assert_eq!(all().await, ["recovery acknowledged", "recovery.return dismissed"]);
+    let is_it = |row: &Value| row["event"] == "dismissed" && row["detail"].as_str().unwrap().contains(WHY);
+    assert!(server.said().await.iter().any(is_it));
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use marks::register::{Entry, Key, Register};
+use marks::register::Key;
 use marks::time::Timestamp;
 
 use crate::site::{Alerter, Site, begun};
@@ -57,27 +57,16 @@ fn a_fencing_that_was_not_judged_yet_is_not_published_as_news() {
     }
 }
 
-/// What `fence_mark monitor` writes of a fencing that has stood in the register.
-fn write_again(site: &mut Site, controller: &str) {
-    let since = site.now - marks::register::KEPT;
-    let keys: Vec<String> =
-        site.register.keys().filter(|key| matches!(key, Key::Fencing(_))).map(Key::to_string).collect();
-    assert!(keys.is_empty());
-    for fencing in site.open(controller).unsettled(Register::Attrd, since).unwrap().sound {
-        site.publish(Entry::Again(fencing));
-    }
-}
-
 /// B2: what was sent is known where it was sent, however often it is written again.
 #[test]
 fn a_fencing_that_is_written_again_is_not_sent_again_by_the_alerter_that_sent_it() {
     let (mut site, mut first) = begun(&["compute1"], "ctl2");
-    let fencing = site.outage("compute1", "ctl1");
-    site.open("ctl1").note_published(Register::Attrd, &[Key::Fencing(fencing).to_string()]).unwrap();
+    site.outage("compute1", "ctl1");
     first.notifies_all(&mut site, 20);
     first.meets_return(&mut site, "compute1", "ctl1", 2);
     site.register.clear();
-    write_again(&mut site, "ctl1");
+    site.monitor("ctl1");
+    assert!(site.register.keys().all(|key| matches!(key, Key::Again(_))), "{:?}", site.register);
     first.run(&mut site, 20);
     Alerter::start(&site, "ctl2").run(&mut site, 20);
     site.assert_all_notified();

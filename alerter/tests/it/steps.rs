@@ -4,13 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drivers::{Kind, Step};
-use journal::Verdict;
 use marks::delivery::State;
 use marks::id::MarkId;
 use marks::mark::Settlement;
-use marks::time::Timestamp;
 
-use crate::site::{Alerter, Plain, Site, again};
+use crate::site::{Alerter, Plain, Site, Verdict, lost, unreached};
 
 /// Routes that say that a host is back.
 static KINDS: [Kind; 1] = [Kind {
@@ -194,8 +192,7 @@ fn what_was_released_for_a_route_is_released_on_every_controller() {
         let (mut site, mut first) = held_for_a_host_that_is_back(Site::new(&["compute1"]).with_key(), 60);
         let mark = first.marks("compute1")[0].id;
         if is_released {
-            let now = site.clock("ctl1");
-            assert!(first.journal.release(mark, "I checked", "alice", now).unwrap().is_some());
+            first.release(&site, mark);
             first.release_held(&site, mark);
         }
         first.run(&mut site, 4);
@@ -225,21 +222,6 @@ fn a_route_comes_after_another_or_after_its_limit() {
         alerter.run(&mut site, 20);
         let expected: &[&str] = if first_is_down { &["backup"] } else { &["nova", "backup"] };
         assert_eq!(notified(&site), expected);
-    }
-}
-
-/// An attempt on the route whose answer says nothing: it may have arrived.
-fn lost() -> Verdict {
-    again(State::Pending, true, ("server-error", "504"), Timestamp(i64::MAX / 2))
-}
-
-/// One that reached nobody.
-fn unreached() -> Verdict {
-    Verdict::Unreached {
-        state: State::Pending,
-        kind: "connect".into(),
-        detail: "refused".into(),
-        next_due: Timestamp(i64::MAX / 2),
     }
 }
 

@@ -2,9 +2,8 @@
 //! the cause of a fencing.
 
 use alerter::problem::{Kind, Problem};
-use alerter::surface::metrics::write;
-use journal::{HistoryFilter, HistoryRow};
 use marks::fencing::Fencing;
+use serde_json::Value;
 
 use crate::site::{Alerter, Notified, Site, started};
 
@@ -12,17 +11,16 @@ const HOSTS: [&str; 8] =
     ["compute1", "compute2", "compute3", "compute4", "compute5", "compute6", "compute7", "compute8"];
 
 fn problems(alerter: &Alerter, site: &Site) -> Vec<Problem> {
-    let all = alerter.shared().problems(site.now);
-    all.into_iter().filter(|one| one.kind == Kind::HostHealth).collect()
+    alerter.problems(site, Kind::HostHealth)
 }
 
-fn lines(alerter: &Alerter) -> Vec<HistoryRow> {
-    let all = alerter.journal.history(&HistoryFilter::default()).unwrap().sound;
-    all.into_iter().filter(|row| ["healthy", "unhealthy"].contains(&row.event.as_str())).collect()
+fn lines(alerter: &Alerter) -> Vec<Value> {
+    let is_health = |row: &Value| row["event"] == "healthy" || row["event"] == "unhealthy";
+    alerter.history().into_iter().filter(is_health).collect()
 }
 
 fn gauge(alerter: &Alerter) -> String {
-    let text = write(&alerter.shared());
+    let text = alerter.metrics();
     let name = "nova_host_alerter_hosts_unhealthy ";
     text.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned()
 }
@@ -55,11 +53,9 @@ fn a_cause_is_one_problem_and_each_host_has_two_lines() {
     assert_eq!(problems(&alerter, &site)[1].hosts, HOSTS[..6]);
     assert_eq!(gauge(&alerter), "8");
     let begun = lines(&alerter);
-    assert!(begun.len() == 8 && begun.iter().all(|row| row.event == "unhealthy"), "{begun:?}");
-    assert_eq!(
-        (begun[6].node.as_deref(), begun[6].detail.as_str()),
-        (Some("compute7"), "/a has not answered for 40 s")
-    );
+    assert!(begun.len() == 8 && begun.iter().all(|row| row["event"] == "unhealthy"), "{begun:?}");
+    let said = (&begun[6]["host"], &begun[6]["detail"]);
+    assert_eq!(said, (&"compute7".into(), &"/a has not answered for 40 s".into()));
     drop(alerter);
     let mut alerter = Alerter::start(&site, "ctl1");
     alerter.run(&mut site, 10);
@@ -67,11 +63,8 @@ fn a_cause_is_one_problem_and_each_host_has_two_lines() {
     site.hosts.get_mut("compute1").unwrap().member = Some(false);
     site.hosts.get_mut("compute2").unwrap().complaint = None;
     alerter.run(&mut site, 10);
-    let ended = lines(&alerter).split_off(8);
-    assert_eq!(
-        ended.iter().map(|row| (row.event.as_str(), row.node.as_deref())).collect::<Vec<_>>(),
-        [("healthy", Some("compute2"))]
-    );
+    let [ended] = &lines(&alerter)[8..] else { panic!("{:?}", lines(&alerter)) };
+    assert_eq!((&ended["event"], &ended["host"]), (&"healthy".into(), &"compute2".into()));
     assert_eq!(gauge(&alerter), "6");
 }
 
@@ -90,12 +83,10 @@ fn the_cause_of_a_fencing_is_told_with_its_mark() {
     site.seen_fenced("compute1");
     alerter.run(&mut site, 90);
     let mark = alerter.marks("compute1").remove(0).id;
-    let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
-    let rows = alerter.journal.history(&filter).unwrap().sound;
-    let said = rows
-        .iter()
-        .filter(|row| row.detail.ends_with("; its health check had failed: /a has not answered for 40 s"));
-    assert_eq!(said.map(|row| row.event.as_str()).collect::<Vec<_>>(), ["marked"], "{rows:?}");
+    let rows = alerter.history_of(mark);
+    let cause = "; its health check had failed: /a has not answered for 40 s";
+    let said = rows.iter().filter(|row| row["detail"].as_str().unwrap().ends_with(cause));
+    assert_eq!(said.map(|row| &row["event"]).collect::<Vec<_>>(), ["marked"], "{rows:?}");
     let says = |one: &Notified| {
         String::from_utf8_lossy(&one.body).contains(r#","cause":"/a has not answered for 40 s"}"#)
     };

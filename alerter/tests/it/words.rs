@@ -2,15 +2,14 @@
 //! holds, one that was taken back takes nothing with it, and no failure is lost.
 
 use std::fmt::Debug;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use alerter::control::client::ClientError;
 use marks::fencing::{Fencing, Origin};
 use marks::mark::MarkRow;
 use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::api::Server;
 use crate::decisions::{decision, end_of};
@@ -169,15 +168,15 @@ impl Story {
         let at = self.here();
         let about = About::Pause { scope: Scope::All, until: Some(at + lasting) };
         let pause = Decision { at, ..decision(&self.site, about) };
-        self.alerter.journal.decide(&pause).unwrap();
+        self.alerter.decide(&pause);
         self.alerter.keep_up(&mut self.site);
         self.pauses.push((self.site.now, self.site.now + lasting));
     }
 
     fn resume(&mut self) {
         let at = self.here();
-        for paused in self.alerter.journal.decisions_in_force(at).unwrap().sound {
-            self.alerter.journal.end_decision(&end_of(&paused, at)).unwrap();
+        for paused in self.alerter.in_force(&self.site) {
+            self.alerter.end(&end_of(&paused, at));
         }
         self.pauses.iter_mut().for_each(|(_, until)| *until = self.site.now.min(*until));
         self.alerter.keep_up(&mut self.site);
@@ -301,25 +300,10 @@ fn a_failure_behind_a_word_that_was_taken_back_is_sent() {
     }
 }
 
-/// What the engine does beside the requests: it polls, and finds everything in the register or not.
-fn poll(alerter: &Alerter, finds_all: bool) -> tokio::task::JoinHandle<()> {
-    let shared = alerter.shared();
-    tokio::spawn(async move {
-        loop {
-            shared.poke.notified().await;
-            shared.base.looks.note_seen(Instant::now());
-            if finds_all {
-                shared.base.looks.note_whole(Instant::now());
-            }
-        }
-    })
-}
-
 async fn say_failed(server: &Server, host: &str, insist: bool) -> Result<String, String> {
     let path = format!("/v1/hosts/{host}?insist={insist}");
     let asked = json!({ "mark_unhealthy": true, "resource_status_reason": "I saw it" });
-    let answer: Result<Value, ClientError> = server.daemon().patch(&path, &asked).await;
-    answer.map(|answer| answer["message"].to_string()).map_err(|error| error.kind().to_owned())
+    server.daemon().patch(&path, asked).await.map(|answer| answer["message"].to_string())
 }
 
 /// A wrong digit would start the machines of a living host twice. The broken variants are the same words with `--insist`.
@@ -329,7 +313,7 @@ async fn a_word_about_a_host_that_lives_or_that_nobody_knows_wants_insistence() 
     site.die("compute2");
     site.hosts.get_mut("compute2").unwrap().fenced = site.now.seconds();
     let (server, alerter) = Server::beside(&site, "ctl1").await;
-    let polls = poll(&alerter, true);
+    let polls = alerter.poll_on_demand(true);
     for (host, why) in
         [(HOST, "alive"), ("COMPUTE1", "alive"), ("compte1", "unknown-host"), ("power", "unknown-host")]
     {
@@ -351,12 +335,11 @@ async fn a_release_of_a_host_that_lives_wants_insistence() {
     let said = Fencing { origin: Origin::Shell, ..site.fencing("ctl1", HOST) };
     site.mark("ctl1", &said);
     let (server, alerter) = Server::beside(&site, "ctl1").await;
-    let _polls = poll(&alerter, true);
+    let _polls = alerter.poll_on_demand(true);
     assert_eq!(alerter.standings(HOST), ["unconfirmed"]);
     let release = async |insist: bool| {
         let asked = json!({ "target": HOST, "insist": insist, "reason": "I saw it" });
-        let answer: Result<Value, ClientError> = server.daemon().post("/v1/release", &asked).await;
-        answer.map_err(|error| error.kind().to_owned()).map(|answer| answer["changed"].clone())
+        server.daemon().post("/v1/release", asked).await.map(|answer| answer["changed"].clone())
     };
     assert_eq!(release(false).await, Err("alive".to_owned()));
     assert_eq!(alerter.standings(HOST), ["unconfirmed"]);
@@ -369,10 +352,10 @@ async fn a_release_of_a_host_that_lives_wants_insistence() {
 async fn a_word_is_answered_when_it_stands_in_the_register() {
     for finds_all in [true, false] {
         let (server, alerter) = Server::beside(&Site::new(&[HOST]), "ctl1").await;
-        let _polls = poll(&alerter, finds_all);
+        let _polls = alerter.poll_on_demand(finds_all);
         let daemon = server.daemon();
         let asked = json!({ "reason": "the switch is changed" });
-        let _paused: Value = daemon.post("/v1/pause", &asked).await.unwrap();
+        daemon.post("/v1/pause", asked).await.unwrap();
         assert_eq!(daemon.has_accepted_alone(), !finds_all);
     }
 }
@@ -380,18 +363,17 @@ async fn a_word_is_answered_when_it_stands_in_the_register() {
 /// A pause of another controller, or a mark, may stand there. The broken variant answers that there is none.
 #[tokio::test]
 async fn what_is_not_found_before_the_register_was_read_is_not_known() {
-    let (server, alerter) = Server::beside(&Site::new(&[HOST]), "ctl1").await;
-    let (shared, daemon) = (alerter.shared(), server.daemon());
-    let read = shared.base.seen().register.take();
+    let site = Site::new(&[HOST]);
+    let (server, mut alerter) = Server::before_a_poll(&site, "ctl1").await;
+    let daemon = server.daemon();
     let asked = json!({ "target": HOST, "reason": "it lives" });
-    let answer = async |path| daemon.post::<Value>(path, &asked).await.map_err(|e| e.kind().to_owned());
+    let answer = async |path| daemon.post(path, asked.clone()).await;
     let unknown = || Err("register-unread".to_owned());
     assert_eq!(answer("/v1/maintenance/end").await, unknown());
     assert_eq!(answer("/v1/release").await, unknown());
     let ended = json!({ "mark_unhealthy": false, "resource_status_reason": "it lives" });
-    let ended = daemon.patch::<Value>(&format!("/v1/hosts/{HOST}"), &ended).await;
-    assert_eq!(ended.map_err(|e| e.kind().to_owned()), unknown());
-    shared.base.seen().register = read;
+    assert_eq!(daemon.patch(&format!("/v1/hosts/{HOST}"), ended).await, unknown());
+    alerter.take_in(&site);
     assert_eq!(answer("/v1/maintenance/end").await.map(|answer| answer["changed"].clone()), Ok(json!(0)));
     assert_eq!(answer("/v1/release").await, Err("not-found".to_owned()));
 }

@@ -35,6 +35,8 @@ pub struct Host {
     pub complaint: Option<&'static str>,
     /// It has the attribute that asks not to report it.
     pub is_skipped: bool,
+    /// Its attribute `zone`, where it has one.
+    pub zone: &'static str,
     /// The successful starts of its remote resource that the cluster remembers: controller, call, second.
     pub connections: Vec<(&'static str, u32, i64)>,
 }
@@ -51,6 +53,7 @@ impl Host {
             fenced: 0,
             complaint: None,
             is_skipped: false,
+            zone: "",
             connections,
         }
     }
@@ -126,7 +129,10 @@ impl Host {
     /// Its line among the nodes.
     fn node(&self, name: &str) -> String {
         let kind = if self.kind == Kind::Remote { r#" type="remote""# } else { "" };
-        let word = format!(r#"<nvpair id="n" name="{SKIP}" value="{}"/>"#, self.is_skipped);
+        let word = format!(
+            r#"<nvpair id="n" name="{SKIP}" value="{}"/><nvpair id="z" name="zone" value="{}"/>"#,
+            self.is_skipped, self.zone
+        );
         format!(
             r#"<node id="{name}" uname="{name}"{kind}><instance_attributes id="a">{word}</instance_attributes></node>"#
         )

@@ -35,8 +35,8 @@ const HISTORY: Duration = Duration::from_secs(10);
 /// One daemon.
 pub(crate) struct Alerter {
     pub(crate) controller: &'static str,
-    pub(crate) journal: Journal,
-    shared: Arc<Shared>,
+    pub(super) journal: Journal,
+    pub(super) shared: Arc<Shared>,
     /// Set beforehand by the broken variant of a test.
     pub(crate) upkeep: Upkeep,
     history_read: Option<Timestamp>,
@@ -144,7 +144,7 @@ impl Alerter {
     }
 
     /// Its controller's clock.
-    fn now(&self, site: &Site) -> Timestamp {
+    pub(super) fn now(&self, site: &Site) -> Timestamp {
         site.clock(self.controller)
     }
 
@@ -301,27 +301,6 @@ impl Alerter {
     pub(crate) fn standings(&self, host: &str) -> Vec<&'static str> {
         self.marks(host).iter().map(|mark| mark.standing.as_str()).collect()
     }
-
-    /// `nova-host-alerter release`.
-    pub(crate) fn release(&mut self, site: &Site, mark: MarkId) {
-        assert!(self.journal.release(mark, "I checked", "alice", self.now(site)).unwrap().is_some());
-    }
-
-    /// The same for a mark that a route's terms keep back.
-    pub(crate) fn release_held(&mut self, site: &Site, mark: MarkId) {
-        assert!(self.journal.release_held(mark, false, ("I checked", "alice"), self.now(site)).unwrap() > 0);
-    }
-
-    /// The routes and states of a mark's deliveries.
-    pub(crate) fn deliveries(&self, mark: MarkId) -> Vec<(String, State)> {
-        let rows = self.journal.deliveries_of(mark).unwrap().sound;
-        rows.into_iter().map(|delivery| (delivery.route, delivery.state)).collect()
-    }
-
-    /// `nova-host-alerter unmark`.
-    pub(crate) fn unmark(&mut self, site: &Site, mark: MarkId) {
-        assert!(self.journal.dismiss(mark, "it lives", "alice", self.now(site)).unwrap());
-    }
 }
 
 /// What `run` does before its first poll.
@@ -353,6 +332,21 @@ pub(crate) fn taken() -> Verdict {
 /// Tried once more, in this state and then; `kind` and `detail` say why.
 pub(crate) fn again(state: State, ambiguous: bool, (kind, detail): (&str, &str), due: Timestamp) -> Verdict {
     Verdict::Again { state, ambiguous, kind: kind.into(), detail: detail.into(), next_due: due }
+}
+
+/// The attempt's answer says nothing: it may have arrived.
+pub(crate) fn lost() -> Verdict {
+    again(State::Pending, true, ("server-error", "504"), Timestamp(i64::MAX / 2))
+}
+
+/// The attempt reached nobody.
+pub(crate) fn unreached() -> Verdict {
+    Verdict::Unreached {
+        state: State::Pending,
+        kind: "connect".into(),
+        detail: "refused".into(),
+        next_due: Timestamp(i64::MAX / 2),
+    }
 }
 
 fn refused_at(now: Timestamp) -> Verdict {

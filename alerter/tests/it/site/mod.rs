@@ -4,6 +4,9 @@
 mod audit;
 mod daemon;
 mod plain;
+mod program;
+mod served;
+mod told;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,13 +30,24 @@ use pacemaker::cib::Cib;
 use pacemaker::evidence::{
     Action, Directory, EventName, Evidence, EvidenceError, Join, Label, Moment, Outcome,
 };
+use serde_json::Value;
 use simulator::cib;
 use tempfile::TempDir;
 
+use crate::check_config::alerter;
+
+pub(crate) use alerter::control::remote::{DOCUMENT, paths};
+pub(crate) use alerter::daemon::checks::beat;
+pub(crate) use alerter::policy::Hold;
+pub(crate) use alerter::state::counters::OUTCOMES;
 pub(crate) use audit::Outage;
-pub(crate) use daemon::{Alerter, PATIENCE, again, begin, taken};
+pub(crate) use daemon::{Alerter, PATIENCE, again, begin, lost, taken, unreached};
+pub(crate) use journal::Verdict;
 pub(crate) use plain::Plain;
+pub(crate) use program::{LONG, NOBODY, Program, Socket, deliveries};
+pub(crate) use served::Served;
 pub(crate) use simulator::cib::{CONTROLLERS, Host, Kind};
+pub(crate) use told::{Cut, Damage};
 
 /// Two routes, so that one can be down while the other takes what is sent.
 pub(crate) const ROUTES: [&str; 2] = ["nova", "backup"];
@@ -100,6 +114,12 @@ impl Homes {
 
     fn settings(&self, controller: &str) -> PathBuf {
         self.home(controller).join("alerter.toml")
+    }
+
+    /// What a command of that controller says in JSON.
+    pub(crate) fn ask(&self, controller: &str, words: &[&str]) -> Value {
+        let answer = alerter(&self.settings(controller), &[words, &["--json"]].concat());
+        serde_json::from_slice(&answer.stdout).unwrap_or_else(|_| panic!("{words:?}: {answer:?}"))
     }
 
     /// A journal as a command of that controller opens it.
@@ -303,14 +323,13 @@ impl Site {
         self.now = self.now + Duration::from_secs_f64(seconds);
     }
 
-    /// A journal as a command of that controller opens it.
-    pub(crate) fn open(&self, controller: &str) -> Journal {
+    fn open(&self, controller: &str) -> Journal {
         self.homes.open(controller)
     }
 
-    /// Changes a controller's journal by other means than ours, as a fault would.
-    pub(crate) fn tamper(&self, controller: &str, sql: &str) {
-        self.homes.tamper(controller, sql);
+    /// How many marks all controllers know together.
+    pub(crate) fn known_marks(&self) -> usize {
+        CONTROLLERS.iter().map(|name| self.open(name).recent_marks(100).unwrap().sound.len()).sum()
     }
 
     /// The CIB as a controller reads it; most polls find it as it was.
