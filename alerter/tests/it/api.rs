@@ -193,10 +193,13 @@ impl Server {
         all
     }
 
-    /// Everything that a request could change.
+    /// Everything that a request could change; a route that nobody is at goes on trying.
     async fn everything(&self) -> String {
         let marks = self.list(&["list", "--all"]).await;
-        let of_mark = |mark: &Value| format!("{} {} {:?}", mark["id"], mark["settled"], deliveries(mark));
+        let of_mark = |mark: &Value| {
+            let tried = deliveries(mark).into_iter().filter(|one| one.starts_with("recovery"));
+            format!("{} {} {:?}", mark["id"], mark["settled_at"], tried.collect::<Vec<_>>())
+        };
         let marks: Vec<String> = marks.iter().map(of_mark).collect();
         format!("{:?} {marks:?}", self.said().await)
     }

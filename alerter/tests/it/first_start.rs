@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use marks::fencing::{Fencing, Origin};
-use marks::mark::{MarkRow, Settlement};
+use marks::mark::Settlement;
 use marks::register::Key;
 use marks::time::Timestamp;
 
-use crate::site::{Alerter, Kind, ROUTES, Site, begun};
+use crate::site::{Alerter, Kind, Mark, ROUTES, Site, begun};
 
 const DAY: f64 = 86_400.0;
 
@@ -53,7 +53,7 @@ fn before(remembers: Remembers, ago: f64) -> Site {
     site
 }
 
-fn rows(alerter: &Alerter) -> Vec<MarkRow> {
+fn rows(alerter: &Alerter) -> Vec<Mark> {
     let mut all = alerter.marks("compute1");
     all.extend(alerter.marks("compute2"));
     all

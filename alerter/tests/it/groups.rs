@@ -358,22 +358,22 @@ fn a_mark_goes_to_the_routes_of_its_group() {
     assert_eq!(twice(&warnings.take()), 0, "said once");
 }
 
-/// S1-15: a daemon that starts does not know yet who is in which zone, and the register has a mark already. The broken variant, which
-/// does not wait, takes every host for one of the rest.
+/// S1-15: a daemon that starts does not know yet who is in which zone. The broken variant, which does not wait, takes every host
+/// for one of the rest, to whom the new configuration brings another route.
 #[test]
-fn a_mark_waits_until_its_group_is_known() {
-    let mut site = in_cluster().with_key();
-    site.down.extend(["first", "last"]);
-    let mut first = Alerter::at_work(&mut site, "ctl1", 4);
-    first.meets_outage(&mut site, "c3", "ctl1", 4);
-    drop(first);
-    site.down.clear();
-    site.cib_is_mute = true;
-    let mut second = Alerter::at_work(&mut site, "ctl2", 4);
-    assert_eq!((routes_of(&second, "c3"), site.notified.len()), (vec![], 0), "nobody knows who is notified");
-    site.cib_is_mute = false;
-    second.run(&mut site, 4);
+fn an_open_mark_gets_no_new_routes_before_its_group_is_known() {
+    let mut site = in_cluster();
+    Alerter::at_work(&mut site, "ctl1", 4);
+    site.outage("c3", "ctl1");
+    Alerter::start(&site, "ctl1").take_in(&site);
+    site.configure(&route("new", ""));
+    let mut second = Alerter::start(&site, "ctl1");
+    assert_eq!(routes_of(&second, "c3"), ["first", "last"], "nobody knows who is notified");
+    second.take_in(&site);
     assert_eq!(routes_of(&second, "c3"), ["first", "last"]);
+    site.outage("c4", "ctl1");
+    second.take_in(&site);
+    assert_eq!(routes_of(&second, "c4"), ["backup", "new", "nova"]);
 }
 
 /// The names of the routes of a mark's deliveries.

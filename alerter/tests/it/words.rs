@@ -5,7 +5,6 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use marks::fencing::{Fencing, Origin};
-use marks::mark::MarkRow;
 use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 use proptest::prelude::*;
@@ -14,7 +13,7 @@ use serde_json::json;
 use crate::api::Server;
 use crate::decisions::{decision, end_of};
 use crate::interleavings::cases;
-use crate::site::{Alerter, CLOCKS, CONTROLLERS, Outage, ROUTES, Site, started};
+use crate::site::{Alerter, CLOCKS, CONTROLLERS, Mark, Outage, ROUTES, Site, started};
 
 const HOST: &str = "compute1";
 /// Records nearer than this may be one outage by clocks.
@@ -111,7 +110,7 @@ impl Story {
         self.site.advance(1.0);
     }
 
-    fn open_marks(&self) -> Vec<MarkRow> {
+    fn open_marks(&self) -> Vec<Mark> {
         self.alerter.marks(HOST).into_iter().filter(|mark| mark.settled.is_none()).collect()
     }
 
@@ -365,14 +364,14 @@ async fn a_word_is_answered_when_it_stands_in_the_register() {
 async fn what_is_not_found_before_the_register_was_read_is_not_known() {
     let site = Site::new(&[HOST]);
     let (server, mut alerter) = Server::before_a_poll(&site, "ctl1").await;
-    let daemon = server.daemon();
+    let (daemon, _polls) = (server.daemon(), alerter.poll_on_demand(true));
     let asked = json!({ "target": HOST, "reason": "it lives" });
     let answer = async |path| daemon.post(path, asked.clone()).await;
     let unknown = || Err("register-unread".to_owned());
-    assert_eq!(answer("/v1/maintenance/end").await, unknown());
-    assert_eq!(answer("/v1/release").await, unknown());
     let ended = json!({ "mark_unhealthy": false, "resource_status_reason": "it lives" });
-    assert_eq!(daemon.patch(&format!("/v1/hosts/{HOST}"), ended).await, unknown());
+    let host = format!("/v1/hosts/{HOST}");
+    let all = tokio::join!(answer("/v1/maintenance/end"), answer("/v1/release"), daemon.patch(&host, ended));
+    assert_eq!(all, (unknown(), unknown(), unknown()));
     alerter.take_in(&site);
     assert_eq!(answer("/v1/maintenance/end").await.map(|answer| answer["changed"].clone()), Ok(json!(0)));
     assert_eq!(answer("/v1/release").await, Err("not-found".to_owned()));

@@ -9,8 +9,9 @@ use alerter::cluster::{self, Cluster, Kept, View};
 use alerter::config;
 use alerter::delivery::endpoint;
 
+use alerter::intake::start::{self, Serving};
 use alerter::intake::upkeep::Upkeep;
-use alerter::intake::{account, apply, start};
+use alerter::intake::{account, apply};
 use alerter::policy::steer;
 use alerter::state::Shared;
 use drivers::Kind;
@@ -18,13 +19,12 @@ use journal::{Capacity, DueDelivery, Ended, Journal, JournalError, RegisterWait,
 use marks::delivery::{Delivery, State};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::mark::MarkRow;
 use marks::register::{Entry, Register};
 use marks::time::{Boot, Timestamp};
 use register::Access;
 use serde_json::Value;
 
-use super::{Homes, Notified, ROUTES, Site};
+use super::{Homes, Mark, Notified, ROUTES, Site};
 
 /// How long a mark waits for the register.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -39,6 +39,8 @@ pub(crate) struct Alerter {
     pub(super) shared: Arc<Shared>,
     /// Set beforehand by the broken variant of a test.
     pub(crate) upkeep: Upkeep,
+    /// Open marks from here on may lack deliveries of the configuration.
+    serving: Option<Serving>,
     history_read: Option<Timestamp>,
     /// Sends to both routes without asking the journal whether it may: the broken variant of the audit's tests.
     pub(crate) is_reckless: bool,
@@ -56,7 +58,17 @@ impl Alerter {
         let (mut journal, shared) = begin((&site.homes, controller), kinds, &site.boot(controller), now);
         start::complete_without_cluster(&mut journal, &shared.base, now).unwrap();
         let (upkeep, history_read, is_reckless) = (Upkeep::default(), None, false);
-        Self { controller, journal, shared, upkeep, history_read, is_reckless }
+        let serving = Some(Serving::default());
+        let mut alerter = Self { controller, journal, shared, upkeep, serving, history_read, is_reckless };
+        alerter.serve_open_marks(now);
+        alerter
+    }
+
+    /// Open marks get what the configuration brings, once it is known who gets it.
+    fn serve_open_marks(&mut self, now: Timestamp) {
+        while let Some(at) = self.serving.clone().filter(|_| self.shared.base.knows_groups()) {
+            self.serving = start::serve_page(&mut self.journal, &self.shared.base, at, now).unwrap();
+        }
     }
 
     /// Its controller's clock is set, and it notices, as the engine does.
@@ -141,6 +153,7 @@ impl Alerter {
             self.poll(site, true).unwrap();
             self.history_read = Some(site.now);
         }
+        self.serve_open_marks(self.now(site));
     }
 
     /// Its controller's clock.
@@ -270,7 +283,7 @@ impl Alerter {
     }
 
     /// All marks of a host, oldest first.
-    pub(crate) fn marks(&self, host: &str) -> Vec<MarkRow> {
+    pub(crate) fn marks(&self, host: &str) -> Vec<Mark> {
         let rows = self.journal.marks_of(&HostName::parse(host).unwrap()).unwrap();
         assert!(rows.damaged.is_empty());
         rows.sound

@@ -1,5 +1,6 @@
 //! A cluster without Pacemaker: controllers with real journals and the real intake, around a register, a CIB, a fencing
-//! history and evidence files that a test writes. Its clock is moved by hand.
+//! history and evidence files that a test writes. Its clock is moved by hand. Beside it, the built daemon in a process of its
+//! own. What is inside of the alerter is named here and in the simulator alone: a test asks what is seen from outside.
 
 mod audit;
 mod daemon;
@@ -43,6 +44,7 @@ pub(crate) use alerter::state::counters::OUTCOMES;
 pub(crate) use audit::Outage;
 pub(crate) use daemon::{Alerter, PATIENCE, again, begin, lost, taken, unreached};
 pub(crate) use journal::Verdict;
+pub(crate) use marks::mark::MarkRow as Mark;
 pub(crate) use plain::Plain;
 pub(crate) use program::{LONG, NOBODY, Program, Socket, deliveries};
 pub(crate) use served::Served;
