@@ -32,7 +32,7 @@ fn a_mark_that_was_removed_is_never_sent_again() {
         let (mut site, mut alerter, register) = long_ago();
         let notified = site.notified.clone();
         // What the register had of it left it long before.
-        site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
+        site.register_forgets_outages();
         alerter.run(&mut site, 4);
         assert!(alerter.prune(&site) > 0);
         assert!(alerter.marks("compute1").is_empty());
@@ -60,7 +60,7 @@ fn what_the_register_still_has_stays() {
     alerter.prune(&site);
     assert_eq!(alerter.marks("compute1").iter().map(|row| row.id).collect::<Vec<_>>(), kept);
     alerter.run(&mut site, 4);
-    site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
+    site.register_forgets_outages();
     alerter.run(&mut site, 4);
     alerter.prune(&site);
     assert!(alerter.marks("compute1").is_empty());
@@ -73,7 +73,7 @@ fn a_host_that_never_came_back_keeps_its_mark() {
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     alerter.meets_outage(&mut site, "compute1", "ctl1", 40);
     site.advance(YEARS);
-    site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
+    site.register_forgets_outages();
     alerter.run(&mut site, 4);
     alerter.prune(&site);
     let notified = site.notified.clone();
@@ -88,7 +88,7 @@ fn a_host_that_never_came_back_keeps_its_mark() {
 #[test]
 fn the_next_outage_is_sent() {
     let (mut site, mut alerter, _) = long_ago();
-    site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
+    site.register_forgets_outages();
     alerter.run(&mut site, 4);
     alerter.prune(&site);
     alerter.meets_outage(&mut site, "compute1", "ctl1", 60);
@@ -100,7 +100,7 @@ fn the_next_outage_is_sent() {
 #[test]
 fn nothing_is_removed_before_the_register_was_read() {
     let (mut site, mut alerter, _) = long_ago();
-    site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
+    site.register_forgets_outages();
     alerter.run(&mut site, 4);
     alerter = Alerter::start(&site, "ctl1");
     assert_eq!(alerter.prune(&site), 0);

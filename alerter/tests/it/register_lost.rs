@@ -43,7 +43,7 @@ fn a_fencing_that_was_not_judged_yet_is_not_published_as_news() {
             first.meets_return(&mut site, "compute1", "ctl1", 20);
         }
         site.lost.insert("ctl1");
-        site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
+        site.register_forgets_outages();
         site.cib_is_mute = true;
         let mut second = Alerter::start(&site, "ctl2");
         second.pass(&mut site);

@@ -388,6 +388,11 @@ impl Site {
         }
     }
 
+    /// Nothing of an outage stands in the register any more, as long after its end.
+    pub(crate) fn register_forgets_outages(&mut self) {
+        self.register.retain(|key, _| matches!(key, Key::Watermark(_)));
+    }
+
     /// Root writes an entry: whatever anybody else wrote there is not heard.
     pub(crate) fn seal(&mut self, entry: Entry) {
         let key = entry.key();
