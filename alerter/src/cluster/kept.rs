@@ -134,10 +134,10 @@ fn is_quiet(paged: &Paged, controller: &str, now: Timestamp) -> bool {
 
 /// Entries outside of pages that nobody needs: they stand on our pages, or have had their time.
 pub fn left_over(paged: &Paged, writer: &Writer, now: Timestamp) -> Vec<Key> {
-    let (plain, ours) = (Entries::of(&paged.plain), pages::keys_on(&paged.pages, writer));
-    let is_over = upkeep::has_had_its_time(&plain, now);
-    let gone =
-        plain.sound.iter().filter(|(key, entry)| ours.contains(key.to_string().as_str()) || is_over(entry));
+    let ours = pages::keys_on(&paged.pages, writer);
+    let is_over = upkeep::has_had_its_time(&paged.plain, now);
+    let is_ours = |key: &Key| ours.contains(key.to_string().as_str());
+    let gone = paged.plain.sound.iter().filter(|(key, entry)| is_ours(key) || is_over(entry));
     gone.map(|(key, _)| key.clone()).collect()
 }
 

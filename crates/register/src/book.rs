@@ -28,7 +28,7 @@ pub struct Paged {
     /// By writer and number.
     pub pages: Pages,
     /// The separate entries, as controllers without a key write them.
-    pub plain: Vec<Line>,
+    pub plain: Entries,
     /// Until when controllers that use separate entries count; a past time means that they do not.
     pub plain_until: Timestamp,
     /// The size in bytes of the longest answer that is needed to read all of it.
@@ -115,13 +115,13 @@ impl Book {
     }
 
     /// With what stands beside the pages.
-    pub(crate) fn found(self, plain: Vec<Line>, keys: &SealKeys, is_first: bool) -> Found {
+    pub(crate) fn found(self, plain: Entries, keys: &SealKeys, is_first: bool) -> Found {
         let Self { pages, longest, apart, heads, .. } = self;
         let (is_keyless, now) = (keys.is_empty(), Timestamp::now());
         let plain_until = plain_until(&pages, &plain, is_first, now);
         let mut entries = united(&pages, &plain, (is_keyless, plain_until), now);
         entries.apart.extend(apart);
-        let longest_answer = longest.max(Entries::of(&plain).sound.len() * PLAIN);
+        let longest_answer = longest.max(plain.sound.len() * PLAIN);
         Found { entries, paged: Some(Paged { pages, plain, plain_until, longest_answer, heads }) }
     }
 }
@@ -148,7 +148,7 @@ impl Paged {
 /// counts where this controller has no key, or until `plain_until`. Pure.
 pub fn united(
     pages: &Pages,
-    plain: &[Line],
+    plain: &Entries,
     (is_keyless, plain_until): (bool, Timestamp),
     now: Timestamp,
 ) -> Entries {
@@ -158,10 +158,10 @@ pub fn united(
     for (writer, own) in pages {
         for page in own.values() {
             let place = if page.is_sealed { Stands::Sealed(writer) } else { Stands::Unsealed };
-            all.unite_all(&page.lines, place, &trust);
+            all.unite_all(Entries::of(&page.lines), place, &trust);
         }
     }
-    all.unite_all(plain, Stands::Apart(None), &trust);
+    all.unite_all(plain.clone(), Stands::Apart(None), &trust);
     all
 }
 
@@ -173,10 +173,10 @@ pub fn is_understood((key, value): &Line) -> bool {
 /// Until when an unsealed entry counts if its supposed writer was never seen to seal: long enough to give every controller
 /// the key. The time begins when the first alerter with a key (`is_first`: this controller never wrote a page) finds an earlier
 /// alerter without one; later alerters use that alerter's time.
-pub fn plain_until(pages: &Pages, plain: &[Line], is_first: bool, now: Timestamp) -> Timestamp {
+pub fn plain_until(pages: &Pages, plain: &Entries, is_first: bool, now: Timestamp) -> Timestamp {
     let alerters = pages.iter().filter(|(writer, _)| writer.part == Part::Alerter);
     let known = alerters.filter_map(|(_, own)| pages::sealed_head(own)).map(|head| head.plain_until).min();
-    let begins = || is_first && Entries::of(plain).sound.keys().any(|key| matches!(key, Key::Watermark(_)));
+    let begins = || is_first && plain.sound.keys().any(|key| matches!(key, Key::Watermark(_)));
     known.unwrap_or_else(|| if begins() { now + KEPT } else { Timestamp(0) })
 }
 

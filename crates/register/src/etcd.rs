@@ -68,7 +68,9 @@ fn read(lines: Vec<Line>, prefix: &str, keys: &SealKeys) -> Entries {
     for (key, text) in lines {
         let (value, seal) = parts(&text);
         let by = Part::ALL.into_iter().find(|part| keys.opens(&place_of(*part, prefix, &key), value, seal));
-        entries.unite_all(&[(key.clone(), value.to_owned())], Stands::Apart(by), &trust);
+        let mut read = Entries::default();
+        read.take(&key, value);
+        entries.unite_all(read, Stands::Apart(by), &trust);
     }
     entries
 }

@@ -131,7 +131,7 @@ impl Access {
             Register::Attrd => {
                 // Before the pages: a separate entry is on a page by then.
                 let plain = attrd::Attrd.read((self, deadline), Place::Plain)?;
-                Ok(self.book(deadline)?.found(plain, &self.keys, self.is_first))
+                Ok(self.book(deadline)?.found(Entries::of(&plain), &self.keys, self.is_first))
             }
         }
     }
@@ -143,7 +143,7 @@ impl Access {
     pub fn find_in_cib(&self, xml: &str) -> Done<Found> {
         let (plain, mut pages) = (cib::named(xml, NAME)?, cib::pages_in(xml)?);
         let book = Book::read(&self.keys, |number| Ok(pages.remove(&number).unwrap_or_default()))?;
-        Ok(book.found(plain, &self.keys, self.is_first))
+        Ok(book.found(Entries::of(&plain), &self.keys, self.is_first))
     }
 
     /// The pages alone, as they stand there, without what is beside them.
@@ -170,7 +170,7 @@ impl Access {
     pub fn has_news(&self, paged: &Paged, deadline: Instant) -> Done<bool> {
         let ask = |place| attrd::Attrd.read((self, deadline), place);
         let counts_plain = self.keys.is_empty() || Timestamp::now() < paged.plain_until;
-        if counts_plain && Entries::of(&ask(Place::Plain)?) != Entries::of(&paged.plain) {
+        if counts_plain && Entries::of(&ask(Place::Plain)?) != paged.plain {
             return Ok(true);
         }
         Ok(ask(Place::Pages(HEAD))? != paged.heads)

@@ -89,7 +89,7 @@ fn what_is_taken_over_is_emptied_and_what_stood_alone_goes() {
     assert_eq!(emptied(two, QUIET, false), [alerter("ctl2")], "it may just be joining");
     assert_eq!(emptied(two, hours, false), [agent, alerter("ctl2")]);
     assert_eq!(emptied(two, hours, true), [], "what is lacking here may stand there alone");
-    paged.plain = lines(&[shared.clone(), alone]);
+    paged.plain = Entries::of(&lines(&[shared.clone(), alone]));
     assert_eq!(left_over(&paged, &alerter("ctl1"), NOW), [shared.key()]);
 }
 
@@ -260,7 +260,7 @@ fn an_old_configuration_behind_a_write_leaves_no_gap() {
             pages = restored.clone();
         }
         let now = NOW + Duration::from_secs(9);
-        let read = united(&pages, &[], OVER, now);
+        let read = united(&pages, &Entries::default(), OVER, now);
         assert_eq!(read.is_partial, is_partial, "{notes} {new:?} {is_whole}");
         heads.note(&pages, &own, is_understood);
         let there = (&pages, Timestamp(0));

@@ -30,9 +30,8 @@ pub struct Trust {
 }
 
 impl Entries {
-    /// Adds lines that stand in one place, as far as that vouches for them.
-    pub fn unite_all(&mut self, lines: &[(String, String)], place: Stands<'_>, trust: &Trust) {
-        let read = Self::of(lines);
+    /// Adds what was read in one place, as far as that vouches for it.
+    pub fn unite_all(&mut self, read: Self, place: Stands<'_>, trust: &Trust) {
         for entry in read.sound.into_values() {
             let seal = trust.seal(&entry, place);
             self.unite(entry, seal);

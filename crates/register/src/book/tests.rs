@@ -34,6 +34,10 @@ fn lines(all: &[Entry]) -> Vec<Line> {
     all.iter().map(Entry::line).collect()
 }
 
+fn beside(all: &[Entry]) -> Entries {
+    Entries::of(&lines(all))
+}
+
 /// The head of this writer, with these entries, written now.
 fn page(part: Part, controller: &str, is_sealed: bool, all: &[Entry]) -> Pages {
     let head = Head { at: NOW, ..Head::default() };
@@ -43,7 +47,7 @@ fn page(part: Part, controller: &str, is_sealed: bool, all: &[Entry]) -> Pages {
 
 /// For an entry: whether root on its controller wrote it, and why it does not count.
 fn seal(pages: &Pages, plain: &[Entry], is_keyless: bool) -> (bool, Option<Unsealed>) {
-    let plain = lines(plain);
+    let plain = beside(plain);
     let all = united(pages, &plain, (is_keyless, plain_until(pages, &plain, true, NOW)), NOW);
     let key = all.sound.keys().find(|key| !matches!(key, Key::Watermark(_))).expect("it stands there");
     (all.sealed.contains(key), all.unsealed.get(key).copied())
@@ -66,7 +70,7 @@ fn only_its_own_agent_vouches_for_a_fencing() {
 #[test]
 fn a_forged_fencing_stands_in_no_true_ones_way() {
     let read = page(Part::Alerter, "ctl2", true, &[fencing("ctl1", 7)]);
-    let all = united(&read, &lines(&[fencing("ctl1", 3)]), OVER, NOW);
+    let all = united(&read, &beside(&[fencing("ctl1", 3)]), OVER, NOW);
     assert_eq!(all.sound.values().next(), Some(&fencing("ctl1", 7)));
 }
 
@@ -77,7 +81,7 @@ fn what_a_stranger_writes_is_said_once() {
     for (is_sealed, said) in [(true, 3), (false, 1)] {
         let mut pages = page(Part::Alerter, "ctl1", is_sealed, &[]);
         pages.values_mut().flat_map(BTreeMap::values_mut).for_each(|page| page.lines = bad.clone());
-        assert_eq!(united(&pages, &[], OVER, NOW).apart.len(), said);
+        assert_eq!(united(&pages, &Entries::default(), OVER, NOW).apart.len(), said);
     }
 }
 
@@ -106,10 +110,10 @@ fn an_end_without_a_seal_counts_in_an_upgrade_alone() {
 /// added as if one without a key had been there first. The broken variant grants the time again.
 #[test]
 fn an_upgrade_has_an_end() {
-    let was_there = lines(&[watermark()]);
+    let was_there = beside(&[watermark()]);
     assert_eq!(plain_until(&Pages::new(), &was_there, true, NOW), NOW + KEPT);
     assert_eq!(plain_until(&Pages::new(), &was_there, false, NOW), Timestamp(0));
-    assert_eq!(plain_until(&Pages::new(), &lines(&[end("ctl1")]), true, NOW), Timestamp(0));
+    assert_eq!(plain_until(&Pages::new(), &beside(&[end("ctl1")]), true, NOW), Timestamp(0));
     let head = |part, is_sealed| plain_until(&page(part, "ctl1", is_sealed, &[]), &was_there, true, NOW);
     assert_eq!(head(Part::Alerter, true), Timestamp(0));
     assert_eq!((head(Part::Agent, true), head(Part::Alerter, false)), (NOW + KEPT, NOW + KEPT));
@@ -159,7 +163,7 @@ proptest! {
             pages.extend(page(Part::Alerter, &format!("ctl{by}"), true, &own));
         }
         let forged: Vec<Entry> = stories.iter().filter(|(_, is_sealed, _)| !is_sealed).map(|(.., entry)| entry.clone()).collect();
-        let (alone, all) = (united(&pages, &[], OVER, NOW), united(&pages, &lines(&forged), OVER, NOW));
+        let (alone, all) = (united(&pages, &Entries::default(), OVER, NOW), united(&pages, &beside(&forged), OVER, NOW));
         prop_assert!(alone.sound.iter().all(|(key, entry)| all.sound.get(key) == Some(entry)));
         prop_assert_eq!(&all.sealed, &alone.sealed);
         prop_assert!(all.sound.keys().all(|key| all.sealed.contains(key) != all.unsealed.contains_key(key)));
